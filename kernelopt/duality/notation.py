@@ -54,7 +54,10 @@ class Notation:
             tex = r"\|@1\|_{2} \leq @0" + (word(each) if each else "")
             return [filled(f"|@1|_2 <= @0{each}", tex, *whole, binds=SUM)]
         cone = CONES.get(kind, word(kind))
-        return [filled(f"(@0) in {kind}", rf"\left(@0\right) \in {cone}", listed(whole), binds=SUM)]
+        text, tex = f"(@0) in {kind}", rf"\left(@0\right) \in {cone}"
+        if kind.startswith("PowCone"):
+            return [filled(f"{text}(@1)", f"{tex}_{{@1}}", listed(whole), self(constraint.alpha), binds=SUM)]
+        return [filled(text, tex, listed(whole), binds=SUM)]
 
     def relation(self, left: Any, right: Any, sign: Written) -> list[Written]:
         """Return the sides of a relation; terms with a minus go to the other side of a zero."""

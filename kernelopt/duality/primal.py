@@ -18,14 +18,13 @@ from kernelopt.duality.statement import (
     bound_lines,
     constraint_lines,
     sign_lines,
-    tag_of,
 )
 from kernelopt.duality.symbols import OBJECTIVE
-from kernelopt.duality.tree import ZERO, Tree, added, leaf, normed, raised
+from kernelopt.duality.tree import Tree, added, leaf, normed, raised
 from kernelopt.duality.written import Written, name_of
 from kernelopt.language.penalty import weighted
 from kernelopt.structure.structure import RiskTerm, Structure
-from kernelopt.structure.trees import nodes
+from kernelopt.structure.trees import nodes, replaced
 
 
 @dataclass
@@ -107,11 +106,9 @@ def explicit_risk(term: RiskTerm, notation: Notation, suffix: str) -> ExplicitRi
     summed = term.loss.expression(z, learner.y)
     slacks = [v for v in summed.variables() if v is not z]
     notation.read.names |= {v.id: fresh(v.name()) for v in slacks}
-    lines = []
-    for node in nodes(summed):  # its indicators are constraints
-        if isinstance(node, indicator):
-            notation.read.substitutes[id(node)] = ZERO
-            lines += [Line(tuple(notation.constraint(c)), tag_of(c.label)) for c in node.args]
+    indicators = [node for node in nodes(summed) if isinstance(node, indicator)]  # constraints
+    lines = constraint_lines([c for node in indicators for c in node.args], notation, {})
+    summed = replaced(summed, {id(node): cp.Constant(0.0) for node in indicators})
     squares = [Tree("inverse form", (f, K)) for f, K in zip(functions, kernels, strict=True)]
     value = added([length_square(squares, learner.norm).times(0.5), notation.read(summed)])
     bias = [leaf(name_of(fresh("b")))] if learner.bias is not None else []

@@ -27,6 +27,7 @@ from kernelopt.duality.tree import (
     square,
     total,
     transposed,
+    with_ones,
 )
 from kernelopt.duality.written import Written, latex_name, name_of
 
@@ -35,7 +36,8 @@ TRANSPARENT = {
     "Distance", "TripletGains", "FrobeniusNorm", "conj", "real", "skew_symmetric_wrap", "hermitian_wrap",
 }  # fmt: skip
 SAME_ROLE = TRANSPARENT | {"transpose", "NegExpression"}
-UNIFORM = ("Promote", "broadcast_to", "NegExpression", "multiply", "DivExpression")
+SIZES = ("k", "M")  # attributes of atoms that are numbers: of sum_largest and huber
+UNIFORM = SAME_ROLE | {"multiply", "DivExpression", "reshape", "Vec", "index", "special_index"}
 
 
 class Reader:
@@ -70,9 +72,10 @@ class Reader:
         if not e.args:
             return self.leaf(e)
         args = [self(a, role if kind in SAME_ROLE else role_in(kind, e)) for a in e.args]
-        return (
-            ATOMS[kind](self, e, *args) if kind in ATOMS else by(e, Tree(NAMES.get(kind, kind), tuple(args)))
-        )
+        if kind in ATOMS:
+            return ATOMS[kind](self, e, *args)
+        sizes = [self(cp.Expression.cast_to_const(getattr(e, name))) for name in SIZES if hasattr(e, name)]
+        return by(e, Tree(NAMES.get(kind, kind), (*args, *sizes)))
 
     def leaf(self, e: Any) -> Tree:
         """Return the name of a variable or a parameter."""
@@ -147,16 +150,11 @@ def is_constant(tree: Tree) -> bool:
     return tree.head in ("name", "symmetric") and tree.ndim > 0 and tree != IDENTITY
 
 
-def with_ones(tree: Tree, e: Any) -> Tree:
-    """Return a tree, for a number in all entries of an expression a multiple of the vector of ones."""
-    return tree if tree.ndim or e.size == 1 else multiplied([tree, replace(ONES, shape=tuple(e.shape))])
-
-
 def factor(e: Any, tree: Tree) -> Tree:
     """Return a factor of a product of matrices: y * x with a constant y is Diag(y) x."""
     y = next(filter(is_constant, tree.args), None) if tree.head == "hadamard" and tree.ndim == 1 else None
     if y is None:
-        return with_ones(tree, e)
+        return with_ones(tree, e.shape)
     rest = [a for a in tree.args if a is not y]
     x = rest[0] if len(rest) == 1 else Tree("hadamard", tuple(rest), shape=tree.shape)
     return multiplied([replace(y.under("Diag"), shape=(e.size, e.size)), factor(e, x)], tree.shape).times(
@@ -206,6 +204,8 @@ def summed(read: Reader, e: Any, x: Tree) -> Tree:
 def reshaped(read: Reader, e: Any, x: Tree) -> Tree:
     """Return vec(X), mat(x), or a vector as a row or a column."""
     before, after = (sum(n > 1 for n in shape) for shape in (e.args[0].shape, e.shape))
+    if not x.ndim:
+        return x
     if x.head in ("vec", "mat") and x.args[0].shape == e.shape:
         return x.args[0].times(x.factor)
     if before < 2 and after < 2:
@@ -222,7 +222,7 @@ def reshaped(read: Reader, e: Any, x: Tree) -> Tree:
 
 def unsigned(tree: Tree, e: Any) -> Tree:
     """Return an expression whose sign does not count, with a plus where all its terms have a minus."""
-    tree = added([tree if tree.head == "one" else with_ones(tree, e)], tree.shape)
+    tree = added([tree if tree.head == "one" else with_ones(tree, e.shape)], tree.shape)
     if tree.head != "sum":
         return tree.times(np.sign(tree.factor))
     sizes = Counter(abs(a.factor) for a in tree.args)
@@ -280,11 +280,11 @@ def traced(read: Reader, e: Any, x: Tree) -> Tree:
 def indexed(read: Reader, e: Any, x: Tree) -> Tree:
     """Return x[i], X[i:j, k:l], or x[...] for a list of entries."""
     keys = e.key if isinstance(e.key, tuple) else ()
-    if e.size == e.args[0].size == 1:
+    if not x.ndim:
         return x
     text = ", ".join(map(key_text, keys)) if all(isinstance(k, slice | int) for k in keys) else ""
-    tree = x.under("index", leaf(Written(text or "...", text or "...")))
-    return transposed(replace(tree, shape=e.shape)) if len(e.shape) == 2 and e.shape[0] == 1 else tree
+    tree = replace(x.under("index", leaf(Written(text or "...", text or "..."))), shape=e.shape)
+    return transposed(tree) if len(e.shape) == 2 and e.shape[0] == 1 else tree
 
 
 def key_text(key: Any) -> str:

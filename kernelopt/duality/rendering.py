@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 
-from kernelopt.duality.tree import Tree
+from kernelopt.duality.tree import Tree, with_ones
 from kernelopt.duality.written import (
     PRODUCT,
     UNIT,
@@ -41,7 +41,6 @@ TEMPLATES: dict[str, tuple[str, str] | tuple[str, str, int]] = {  # text, LaTeX,
     "x log x": ("#0 log #0", r"#0 \log #0", PRODUCT),
     "x log y": ("#0 log(@1)", r"#0 \odot \log\left(@1\right)", PRODUCT),
     "total": ("sum(@0)", r"\mathbf{1}^\top #0"),
-    "ones": ("~0 1", r"~0\,1", PRODUCT),
     "tr": ("tr(@0)", r"\operatorname{tr}(@0)"),
     "Diag": ("Diag(@0)", r"\operatorname{Diag}(@0)"),
     "diag": ("diag(@0)", r"\operatorname{diag}(@0)"),
@@ -87,11 +86,8 @@ def call(tree: Tree) -> Written:
 
 def sum_of(tree: Tree) -> Written:
     """Return a sum; a scalar that is added to a vector is a multiple of the vector of ones."""
-    terms = []
-    for a in tree.args:
-        scalar = tree.ndim == 1 and not a.ndim and a.head != "one"
-        terms.append(render(a.under("ones") if scalar else a))
-    return added(gathered(terms))
+    parts = [a if a.head == "one" else with_ones(a, tree.shape) for a in tree.args]
+    return added(gathered(list(map(render, parts))))
 
 
 def product(tree: Tree) -> Written:

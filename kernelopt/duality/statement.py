@@ -148,16 +148,17 @@ def bound_lines(variables: Sequence[cp.Variable], notation: Notation, tags: Tags
     """Return the bounds of variables as lines; `tags` has their multipliers under "name lower"."""
     lines = []
     for v in variables:
-        name = notation(v)
         if notation.symbols.place:
-            notation.symbols.place = f"the bounds of {name.text}"
-        chain: tuple[Written, ...] = (name,)
-        tag: tuple[Written, ...] = ()
-        for side, value in zip(("lower", "upper"), v.attributes.get("bounds") or (), strict=False):
-            limit = value if isinstance(value, cp.Expression) else cp.Constant(dense(value))
-            if not limit.is_constant() or limit.parameters() or not np.isinf(limit.value).all():
-                pair = notation(limit), LEQ
-                chain = (*pair, *chain) if side == "lower" else (*chain, *pair[::-1])
-                tag += tags.get(f"{v.name()} {side}", ())
-        lines += [Line(chain, tag)] if len(chain) > 1 else []
+            notation.symbols.place = f"the bounds of {notation(v).text}"
+        bounds = [
+            value if isinstance(value, cp.Expression) else cp.Constant(dense(value))
+            for value in v.attributes.get("bounds") or ()
+        ]
+        made = {
+            f"{v.name()} {side}": v >= limit if side == "lower" else v <= limit
+            for side, limit in zip(("lower", "upper"), bounds, strict=False)
+            if not isinstance(limit, cp.Constant) or not np.isinf(limit.value).all()
+        }
+        names = {i: tags.get(name, ()) for i, name in enumerate(made)}
+        lines += constraint_lines(list(made.values()), notation, names)
     return lines

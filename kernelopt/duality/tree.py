@@ -113,14 +113,25 @@ def transposed(tree: Tree) -> Tree:
     return replace(tree.under("transpose"), shape=shape)
 
 
+def with_ones(tree: Tree, shape: Shape) -> Tree:
+    """Return a number in all entries of a vector or a matrix as a multiple of 1 or of 1 1'."""
+    sizes = [n for n in shape if n > 1]
+    ones = [replace(ONES, shape=(n,)) for n in sizes]
+    return (
+        tree if tree.ndim or not sizes else multiplied([tree, *ones[:1], *map(transposed, ones[1:])], shape)
+    )
+
+
 def total(tree: Tree, size: int) -> Tree:
     """Return the sum of all `size` entries: of a sum its parts, of products an inner product."""
     if tree.head in ("vec", "mat"):
         tree = tree.args[0].times(tree.factor)
     if tree.head == "sum":
         return added([total(a, size).times(tree.factor) for a in tree.args])
-    if not tree.ndim or tree.head == "one" or tree.bare == ONES:  # one number in all entries
-        return number(tree.factor * size) if tree.bare == ONES else tree.times(size)
+    if tree.bare in (ONES, IDENTITY):
+        return number(tree.factor * tree.shape[0])
+    if not tree.ndim or tree.head == "one":  # one number in all entries
+        return tree.times(size)
     if tree.head == "hadamard" and len(tree.args) == 2:
         return inner(*tree.args).times(tree.factor)
     if tree.head == "product" and not tree.args[0].ndim:

@@ -13,6 +13,7 @@ GREEK = re.compile(
     "alpha|beta|gamma|delta|epsilon|zeta|eta|theta|iota|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau|phi|chi|psi|omega"
     "|Gamma|Delta|Theta|Lambda|Xi|Pi|Sigma|Phi|Psi|Omega"
 )
+DIGITS = 6  # of a number
 WORDS = {"eps": r"\varepsilon", "inf": r"\infty"}
 FRACTIONS = (0.5, 0.25, 0.125, 1.5, 0.75)  # numbers that are written as fractions
 LARGEST_DENOMINATOR = 12  # of an exponent that is written as a fraction
@@ -115,12 +116,12 @@ def multiplied(left: Written, right: Written, text: str = " ", tex: str = r"\,")
 
 
 def number_of(value: float) -> Written:
-    """Return a number with six digits, a simple fraction as one."""
+    """Return a number with `DIGITS` digits, a simple fraction as one."""
     size, minus = abs(value), value < 0
     if size in FRACTIONS:
         a, b = size.as_integer_ratio()
         return Written(f"{a}/{b}", rf"\frac{{{a}}}{{{b}}}", UNIT, minus)
-    text = f"{size:.6g}"
+    text = f"{size:.{DIGITS}g}"
     mantissa, _, power = text.partition("e")
     tex = rf"{mantissa}\cdot 10^{{{int(power)}}}" if power else WORDS.get(text, text)
     return Written(text, tex, UNIT, minus)

@@ -10,11 +10,11 @@ import numpy as np
 
 TOKEN = re.compile(
     r"\s*(log sum exp|sum of columns|sum of rows|weighted geo mean|log det|geo mean|for each column|for each row|by columns|by rows|sum_i|[A-Za-z]+\d*_[mi]\b"
-    r"|[A-Za-z]\w*\[[^\]\[=]*[A-Za-z>][^\]\[=]*\]|[A-Za-z]\w*|\d+\.?\d*(?:e[-+]?\d+)?|[|'^_+*/()\[\],;<>=-])"
+    r"|[A-Za-z]\w*\[[^\]\[=]*[A-Za-z>][^\]\[=]*\]|[A-Za-z]\w*|\d+\.?\d*(?:e[-+]?\d+)?|[|'^_+*/()\[\],;:<>=-])"
 )
 FUNCTIONS = {
     "sum": cp.sum, "tr": cp.trace, "log": cp.log, "exp": cp.exp, "sqrt": cp.sqrt, "diag": cp.diag, "Diag": cp.diag,
-    "log det": cp.log_det, "log sum exp": cp.log_sum_exp, "geo mean": cp.geo_mean, "vec": lambda e: cp.vec(e, order="F"), "sum_largest": None, "sum of columns": lambda e: cp.sum(e, axis=0), "sum of rows": lambda e: cp.sum(e, axis=1), "weighted geo mean": None, "max": None, "min": None,
+    "log det": cp.log_det, "log sum exp": cp.log_sum_exp, "geo mean": cp.geo_mean, "vec": lambda e: cp.vec(e, order="F"), "mat": lambda e: mat(e), "sum_largest": cp.sum_largest, "sum of columns": lambda e: cp.sum(e, axis=0), "sum of rows": lambda e: cp.sum(e, axis=1), "weighted geo mean": None, "max": None, "min": None,
     "lambda_max": cp.lambda_max,
 }  # fmt: skip
 
@@ -127,8 +127,12 @@ class Parser:
         """A value, and whether it is a transposed vector."""
         found = self.atom()
         row = False
-        while self.peek() in ("'", "^"):
-            if self.take() == "'":
+        while self.peek() in ("'", "^", "["):
+            token = self.take()
+            if token == "[":
+                found = found[self.key()]
+                continue
+            if token == "'":
                 row = not row if found.ndim == 1 else row
                 found = found.T if found.ndim == 2 else found
                 continue
@@ -171,14 +175,17 @@ class Parser:
             return self.call(token)
         if token == "I":
             return Eye()
-        if token in ("mat",):
-            raise Unread(token)
-        found = self.names[token]
-        if self.peek() == "[" and self.tokens[self.at + 2] == "]":
-            self.take()
-            found = found[int(self.take())]
-            self.take("]")
-        return found
+        return self.names[token]
+
+    def key(self):
+        """The key of an index, such as 1:3, 0."""
+        end = self.tokens.index("]", self.at)
+        text, self.at = "".join(self.tokens[self.at : end]), end + 1
+        keys = [
+            slice(*(int(n) if n else None for n in part.split(":"))) if ":" in part else int(part)
+            for part in text.split(",")
+        ]
+        return keys[0] if len(keys) == 1 else tuple(keys)
 
     def call(self, name):
         if self.peek() != "(":  # p log p
@@ -193,7 +200,7 @@ class Parser:
             one, many = (cp.max, cp.maximum) if name == "max" else (cp.min, cp.minimum)
             return one(args[0]) if len(args) == 1 else many(*args)
         if name == "sum_largest":
-            raise Unread("an atom of other arguments")
+            return cp.sum_largest(args[0], int(args[1].value))
         if name == "weighted geo mean":
             return cp.geo_mean(args[0], args[1].value)
         if name == "sqrt" and getattr(args[0], "of_square", None) is not None:
@@ -213,8 +220,6 @@ class Parser:
             self.take()
             parts.append(self.nested())
         self.take(")")
-        if self.peek() == "[":
-            raise Unread("entries of an expression")
         if self.peek() == "_" and self.tokens[self.at + 1] == "+":
             self.at += 2
             return positive(parts[0])
@@ -275,9 +280,8 @@ class Parser:
                 if p not in (1, np.inf)
                 else (cp.norm1 if p == 1 else cp.norm_inf)(flat, axis=axis)
             )
-        if self.peek() == "^":
-            self.take()
-            assert self.take() == "2"
+        if self.peek() == "^" and self.tokens[self.at + 1] == "2":
+            self.at += 2
             return Square(inside)
         return cp.abs(inside)
 
@@ -289,9 +293,15 @@ class Parser:
             else:
                 rows.append([self.nested()])
         self.take("]")
+        if all(len(row) == 1 for row in rows):
+            size = max(row[0].size for row in rows)
+            return cp.vstack([row[0] if row[0].size == size else cp.promote(row[0], (size,)) for row in rows])
         if [len(row) for row in rows] != [2, 2]:
-            raise Unread("a stack")
+            raise Unread("a block matrix")
         (S, z), (_, c) = rows
+        if z.ndim == 2:
+            S, c = (e.of(n) if isinstance(e, Eye) else e for e, n in ((S, z.shape[0]), (c, z.shape[1])))
+            return cp.bmat([[S, z], [z.T, c]])
         S = S.of(z.size) if isinstance(S, Eye) else S
         column = cp.reshape(z, (z.size, 1), order="F")
         return cp.bmat([[S, column], [column.T, cp.reshape(c, (1, 1), order="F")]])
@@ -367,6 +377,14 @@ def square_of(e):
     return 1.0, None
 
 
+def mat(e):
+    """The matrix of which a vector lists the entries; text has no shapes, and it is taken for a square one."""
+    n = round(np.sqrt(e.size))
+    if n * n != e.size:
+        raise Unread("mat")
+    return cp.reshape(e, (n, n), order="F")
+
+
 def quotient(top, bottom):
     k, of = square_of(top)
     if of is not None and not bottom.is_constant():
@@ -376,15 +394,26 @@ def quotient(top, bottom):
     return found
 
 
+def scaled(k, e):
+    """k e of a number k, which may be a ratio still."""
+    found = k * e
+    if getattr(e, "ratio", None):
+        found.ratio = (k * e.ratio[0], e.ratio[1])
+    return found
+
+
 def entropy(x, argument):
-    """x log(y), of y = x or y = x / z."""
-    top, bottom = getattr(argument, "ratio", (argument, None))
-    if type(argument).__name__ == "multiply" and str(argument.args[1]) == str(x):  # x log(k x)
-        return cp.rel_entr(x, 1 / argument.args[0].value)
-    if str(top) != str(x):
-        raise Unread("a quotient of other expressions")
-    assert str(top) == str(x), (x, argument)
-    return -cp.entr(x) if bottom is None else cp.rel_entr(x, bottom)
+    """x log(y), of y = k x or y = k x / z, at a point where k is a number."""
+    top, bottom = getattr(argument, "ratio", (argument, cp.Constant(1.0)))
+    rng = np.random.default_rng(0)
+    k = []
+    for _ in range(2):
+        for v in {*x.variables(), *top.variables()}:
+            v.save_value(rng.normal(size=v.shape))
+        k.append(np.ravel(top.value / x.value))
+    if np.ptp(k) > 1e-9 * np.abs(k).max():
+        raise Unread("an entropy of other expressions")
+    return cp.rel_entr(x, bottom / np.mean(k))
 
 
 def plus(a, b):
@@ -417,8 +446,12 @@ def joined(parts):
     for other, next_row in parts[1:]:
         if isinstance(other, Eye) or isinstance(found, Eye):
             found = other * found if isinstance(other, Eye) else found * other
+        elif found.size > 1 == other.size and found.ndim == 2:  # A (s 1)
+            found, row = cp.sum(found, axis=1) * other, False
+        elif found.size > 1 == other.size and row:
+            found, row = cp.sum(found) * other, False
         elif found.size == 1 or other.size == 1:
-            found, row = found * other, next_row if found.size == 1 else row
+            found, row = scaled(found, other), next_row if found.size == 1 else row
         elif found.ndim == 1 and other.ndim == 1:
             if row:
                 found, row = found @ other, False
