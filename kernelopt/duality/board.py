@@ -16,8 +16,18 @@ import numpy as np
 from cvxpy.constraints import PSD, Equality, Inequality
 from cvxpy.constraints.constraint import Constraint
 
-from kernelopt.duality.adjoints import uniform, value_of
-from kernelopt.duality.equations import Equation, Swept, is_symmetric
+from kernelopt.duality.adjoints import value_of
+from kernelopt.duality.algebra import (
+    coefficient,
+    flattened,
+    is_known,
+    scaled,
+    sum_of,
+    symmetric,
+    uses,
+    variable_in,
+)
+from kernelopt.duality.equations import Equation, Swept
 from kernelopt.duality.squares import Excess, PositivePart, positive_part_of
 from kernelopt.duality.sweep import Term, total
 from kernelopt.language.risk import Risk
@@ -134,69 +144,6 @@ def stated(swept: Swept) -> Stated:
     return Stated(swept, tuple(swept.value), rows, tuple(constraints))
 
 
-def flattened(e: Any, sign: float = 1.0) -> list[cp.Expression]:
-    """Return the terms of a sum, with the sign inside."""
-    kind = type(e).__name__
-    if kind == "AddExpression" and all(a.shape == e.shape for a in e.args):
-        return [term for a in e.args for term in flattened(a, sign)]
-    if kind == "NegExpression":
-        return flattened(e.args[0], -sign)
-    return [e if sign > 0 else -e]
-
-
-def coefficient(part: Any) -> tuple[float, Any]:
-    """Return (k, e) with part = k e for a number k."""
-    kind = type(part).__name__
-    if kind == "NegExpression" or (kind == "Sum" and part.args[0].ndim == 0):
-        k, e = coefficient(part.args[0])
-        return k if kind == "Sum" else -k, e
-    for number, other in (
-        zip(part.args, part.args[::-1], strict=True) if kind in ("multiply", "DivExpression") else ()
-    ):
-        value = value_of(number)
-        if value is None or not value.any() or np.ptp(value) or other.shape != part.shape:
-            continue
-        k, e = coefficient(other)
-        if kind == "multiply":
-            return k * float(value.flat[0]), e
-        if number is part.args[1]:
-            return k / float(value.flat[0]), e
-    return 1.0, part
-
-
-def variable_in(part: Any) -> tuple[float, Any]:
-    """Return (k, v) with part = k v for a number k and a variable v, or a scalar v in every entry."""
-    k, e = coefficient(part)
-    scalar = None if isinstance(e, cp.Variable) else uniform(e)
-    c, v = (1.0, e) if scalar is None else coefficient(scalar)
-    return k * c, v if isinstance(v, cp.Variable) else None
-
-
-def uses(parts: Any, v: cp.Variable) -> bool:
-    """Whether some expressions or constraints have a variable."""
-    return any(w.id == v.id for part in parts for w in part.variables())
-
-
-def sum_of(parts: Sequence[cp.Expression], x: cp.Variable) -> cp.Expression:
-    """Return a sum of expressions of the shape of a variable."""
-    return total(list(parts)) if parts else cp.Constant(np.zeros(x.shape))
-
-
-def scaled(k: float, parts: Sequence[cp.Expression], x: cp.Variable) -> cp.Expression:
-    """Return k times a sum, without a product by one or minus one, each term by itself."""
-    terms = []
-    for term in (t for part in parts for t in flattened(part)):
-        c, inner = coefficient(term)
-        terms.append(inner if k * c == 1 else -inner if k * c == -1 else (k * c) * inner)
-    return sum_of(terms, x)
-
-
-def symmetric(G: cp.Expression, x: cp.Variable) -> cp.Expression:
-    """Return the symmetric part of a matrix that a symmetric variable is multiplied by."""
-    needed = x.ndim == 2 and x.size > 1 and x.is_symmetric() and not is_symmetric(G)
-    return (G + G.T) / 2 if needed else G
-
-
 def solvable(state: Stated) -> Iterator[Solvable]:
     """Yield the gradient's equations that determine the variable y of a term."""
     owners = [(coefficient(y)[1], t, a) for t in state.swept.lagrangian.terms for y, a in t.pairs]
@@ -295,25 +242,17 @@ def positive_part(state: Stated) -> Stated | None:
         ):
             continue
         c = float(weight.flat[0]) / float(below.flat[0])
-        M = -sum((np.broadcast_to(value_of(t), x.shape) for t in shifts), start=np.zeros(x.shape))
-        G = scaled(-1.0, rest, x)
-        if M.any():
-            G = cp.Constant(2 * c * M) + G if rest else cp.Constant(2 * c * M)
-        G = symmetric(G, x)
+        M = sum((np.broadcast_to(value_of(t), x.shape) for t in shifts), start=np.zeros(x.shape))  # a = x + M
+        G = symmetric(scaled(-1.0, [cp.Constant(2 * c * M)] * bool(M.any()) + rest, x), x)
         part = cp.sum_squares(cp.pos(G))
         if kind == "PSD":
             part, above = positive_part_of(G, state.swept.new.name("P"))
             constraints = (*state.constraints, above.set_label("positive part"))
             state = replace(state, constraints=constraints, hidden={**state.hidden, part.P.id: part})
-        value = [-part / (4 * c) if c != 0.25 else -part]
-        value += [c * cp.sum_squares(cp.Constant(M))] if M.any() else []
+        value = [scaled(-1 / (4 * c), [part], x)]
+        value += [scaled(c, [cp.sum_squares(cp.Constant(M))], x)] if M.any() else []
         return state.without(row).with_value(value, y)
     return None
-
-
-def is_known(e: cp.Expression) -> bool:
-    """Whether an expression is constant and has no parameters."""
-    return value_of(e) is not None
 
 
 def floor(state: Stated) -> Stated | None:

@@ -87,31 +87,24 @@ def explicit_risk(term: RiskTerm, notation: Notation, suffix: str) -> ExplicitRi
     """Return a risk as its primal problem: 1/2 f'K^+ f + loss(z) with z == f + b."""
     learner, symbols = term.learner, notation.symbols
 
-    def fresh(letter: str) -> str:
-        name = letter + suffix
-        while name in symbols.taken:
-            name += "'"
-        symbols.taken.add(name)
-        return name
-
     symbols.place = f"risk {suffix}" if suffix else "the risk"
     symbols.declare(learner.y, "y" + suffix, "labels" if (np.abs(learner.y) == 1).all() else "targets")
     C = getattr(term.loss, "C", None)
     if isinstance(C, np.ndarray):
         symbols.declare(C, "C" + suffix, "weights of the samples")
     letters = [f"f{m}" for m in range(len(term.kernels))] if len(term.kernels) > 1 else ["f"]
-    functions = [leaf(name_of(fresh(letter))) for letter in letters]
+    functions = [leaf(name_of(symbols.fresh(letter + suffix))) for letter in letters]
     kernels = [kernel_read(K, learner.n, notation) for K in term.kernels]
-    z = cp.Variable(learner.n, name=fresh("z"))
+    z = cp.Variable(learner.n, name=symbols.fresh("z" + suffix))
     summed = term.loss.expression(z, learner.y)
     slacks = [v for v in summed.variables() if v is not z]
-    notation.read.names |= {v.id: fresh(v.name()) for v in slacks}
+    notation.read.names |= {v.id: symbols.fresh(v.name() + suffix) for v in slacks}
     indicators = [node for node in nodes(summed) if isinstance(node, indicator)]  # constraints
     lines = constraint_lines([c for node in indicators for c in node.args], notation, {})
     summed = replaced(summed, {id(node): cp.Constant(0.0) for node in indicators})
     squares = [Tree("inverse form", (f, K)) for f, K in zip(functions, kernels, strict=True)]
     value = added([length_square(squares, learner.norm).times(0.5), notation.read(summed)])
-    bias = [leaf(name_of(fresh("b")))] if learner.bias is not None else []
+    bias = [leaf(name_of(symbols.fresh("b" + suffix)))] if learner.bias is not None else []
     fit = (notation(z), EQUAL, render(added([*functions, *bias])))
     return ExplicitRisk(
         render(value), list(map(render, functions)), fit, notation(z), render(bias[0]) if bias else None,
