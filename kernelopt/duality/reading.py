@@ -202,22 +202,22 @@ def summed(read: Reader, e: Any, x: Tree) -> Tree:
 
 
 def reshaped(read: Reader, e: Any, x: Tree) -> Tree:
-    """Return vec(X), mat(x), or a vector as a row or a column."""
+    """Return vec(X), mat(x), or a row or a column; by rows it is what the transposes have by columns."""
     before, after = (sum(n > 1 for n in shape) for shape in (e.args[0].shape, e.shape))
     if not x.ndim:
         return x
-    if x.head in ("vec", "mat") and x.args[0].shape == e.shape:
-        return x.args[0].times(x.factor)
     if before < 2 and after < 2:
         rows = [len(shape) == 2 and shape[0] == 1 for shape in (e.args[0].shape, e.shape)]
         return transposed(x) if rows[0] != rows[1] else x
-    if getattr(e, "order", "F") == "C":
-        x = transposed(x)
-    x = x if before < 2 else replace(x.under("vec"), shape=(e.size,))
-    if after < 2:
-        return x
-    whole = replace(x.under("mat"), shape=e.shape)
-    return transposed(whole) if getattr(e, "order", "F") == "C" else whole
+    by_rows = getattr(e, "order", "F") == "C"
+    shape = e.shape[::-1] if by_rows else e.shape
+    x = transposed(x) if by_rows and before > 1 else x
+    if x.head in ("vec", "mat") and x.args[0].shape == shape:
+        x = x.args[0].times(x.factor)
+    else:
+        x = replace(x.under("vec"), shape=(e.size,)) if before > 1 else x
+        x = replace(x.under("mat"), shape=shape) if after > 1 else x
+    return transposed(x) if by_rows and after > 1 else x
 
 
 def unsigned(tree: Tree, e: Any) -> Tree:

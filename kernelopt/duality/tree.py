@@ -151,6 +151,9 @@ def inner(a: Tree, b: Tree) -> Tree:
             return other.under("tr").times(one.factor)
         if one.head == "one":
             return total(other, prod(other.shape)).times(one.factor)
+        if one.head == "product" and not one.args[0].ndim:
+            rest = inner(multiplied(one.args[1:], one.shape), other).times(one.factor)
+            return multiplied([one.args[0], rest])
     if max(a.ndim, b.ndim) < 2:
         return multiplied([transposed(a), b])
     return Tree("inner", (a.bare, b.bare), a.factor * b.factor)

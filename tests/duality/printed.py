@@ -7,6 +7,7 @@ import re
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.atoms.affine.wraps import symmetric_wrap
 
 TOKEN = re.compile(
     r"\s*(log sum exp|sum of columns|sum of rows|weighted geo mean|log det|geo mean|for each column|for each row|by columns|by rows|sum_i|[A-Za-z]+\d*_[mi]\b"
@@ -97,7 +98,9 @@ class Parser:
             elif token == "log":
                 self.take()
                 x = parts.pop()[0]
-                parts.append((entropy(x, self.argument()), False))
+                y = self.argument()
+                entire = not x.is_constant() or getattr(y, "ratio", None) is not None
+                parts.append((entropy(x, y) if entire else x * cp.log(y), False))
             elif token and (
                 token[0].isalnum() or token in "([" or (token == "|" and self.opens()) or (token == "<" and
                 self.peek_inner())
@@ -132,9 +135,16 @@ class Parser:
             if token == "[":
                 found = found[self.key()]
                 continue
+            if token == "'" and type(found).__name__ == "Constant" and found.size == 1:
+                found, row = Row(), True
+                continue
             if token == "'":
                 row = not row if found.ndim == 1 else row
                 found = found.T if found.ndim == 2 else found
+                continue
+            if self.peek() == "+":
+                self.take()
+                found = Inverse(found)
                 continue
             exponent = self.exponent()
             found = Square(found) if exponent == 2 and found.size == 1 else cp.power(found, exponent)
@@ -171,6 +181,8 @@ class Parser:
             self.take(">")
             n = min(one.shape[0], other.shape[0])  # a stack and its block have one letter
             return cp.sum(cp.multiply(one[:n, :n], other[:n, :n]))
+        if token not in self.names and token not in FUNCTIONS and self.peek() == "(" and hasattr(cp, token):
+            return self.call(token)
         if token in FUNCTIONS and (self.peek() == "(" or token in ("log", "log det")):
             return self.call(token)
         if token == "I":
@@ -196,15 +208,22 @@ class Parser:
             self.take()
             args.append(self.nested())
         self.take(")")
+        if self.peek() in ("by columns", "by rows"):
+            axis = ("by columns", "by rows").index(self.take())
+            return {**FUNCTIONS, "max": cp.max, "min": cp.min}[name](args[0], axis=axis)
+        if name == "von_neumann_entr":
+            return cp.von_neumann_entr(symmetric_wrap(args[0]))
         if name in ("max", "min"):
             one, many = (cp.max, cp.maximum) if name == "max" else (cp.min, cp.minimum)
             return one(args[0]) if len(args) == 1 else many(*args)
         if name == "sum_largest":
-            return cp.sum_largest(args[0], int(args[1].value))
+            return cp.sum_largest(args[0], float(args[1].value))
         if name == "weighted geo mean":
             return cp.geo_mean(args[0], args[1].value)
         if name == "sqrt" and getattr(args[0], "of_square", None) is not None:
             return cp.norm2(args[0].of_square)
+        if name not in FUNCTIONS:
+            return getattr(cp, name)(*(a.value if k and a.is_constant() else a for k, a in enumerate(args)))
         return FUNCTIONS[name](args[0])
 
     def nested(self):
@@ -309,6 +328,19 @@ class Parser:
 
 class Unread(Exception):
     """A part whose meaning needs a shape that is not in print."""
+
+
+class Row:
+    """The row 1' of ones, of the size of what it multiplies."""
+
+    size, ndim, shape = 1, 1, (1,)
+
+
+class Inverse:
+    """The inverse of a matrix, in a form x' K^+ x."""
+
+    def __init__(self, of):
+        self.of, self.ndim, self.size, self.shape = of, 2, of.size, of.shape
 
 
 class Eye:
@@ -429,6 +461,8 @@ def joined(parts):
     """The product of factors, each with whether it is a row."""
     if len(parts) >= 3:
         (a, row), (K, _), (b, _) = parts[-3:]
+        if isinstance(K, Inverse):
+            return joined([*parts[:-3], (cp.matrix_frac(a, K.of), False)])
         if row and not isinstance(K, Eye) and K.ndim == 2 and K.shape[0] > a.size:
             K = K[: a.size, : a.size]  # a stack and its block on the labelled points have one letter
         if (
@@ -446,6 +480,10 @@ def joined(parts):
     for other, next_row in parts[1:]:
         if isinstance(other, Eye) or isinstance(found, Eye):
             found = other * found if isinstance(other, Eye) else found * other
+        elif isinstance(other, Row):  # s 1 1'
+            pass
+        elif isinstance(found, Row):
+            found, row = (cp.sum(other, axis=0), True) if other.ndim == 2 else (cp.sum(other), False)
         elif found.size > 1 == other.size and found.ndim == 2:  # A (s 1)
             found, row = cp.sum(found, axis=1) * other, False
         elif found.size > 1 == other.size and row:

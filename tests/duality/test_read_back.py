@@ -11,11 +11,14 @@ import pytest
 import kernelopt as ko
 from kernelopt.duality import written
 from kernelopt.duality.naming import multiplier_tags, notation_of, stated_dual
+from kernelopt.duality.notation import Notation
 from kernelopt.duality.primal import primal_of
+from kernelopt.duality.symbols import Symbols
 from kernelopt.duality.trials import solved
 from tests.duality import textbook
 from tests.duality.generic import PROBLEMS, RISKS
 from tests.duality.printed import EXTRA, Parser, Unread
+from tests.duality.random_atoms import ATOMS, variable_of
 from tests.every import every
 
 PATTERN = re.compile(r"(.+?) (>= 0|<= 0|>> 0|<< 0)$")
@@ -101,6 +104,19 @@ def read_back(dual):
         written.DIGITS = digits
 
 
+def add_data(names, notation):
+    """Add the data of a notation to the names of variables."""
+    for symbol in notation.symbols.known:
+        names[symbol.name] = cp.Constant(symbol.value)
+    for letter, grams in notation.symbols.stacks.items():
+        names[letter if len(grams) == 1 else f"{letter}_m"] = (
+            cp.Constant(grams.gram(0)) if len(grams) == 1 else [grams.gram(i) for i in range(len(grams))]
+        )
+    for name, whole in notation.symbols.sums.values():
+        if "(" not in name.text:  # Q, and not K(theta)
+            names[name.text] = Parser(whole.text, names).whole()
+
+
 def problem_said(dual):
     """The problem that the statement of a dual says."""
     made = dual.made
@@ -113,15 +129,7 @@ def problem_said(dual):
             names[v.name()] = cp.Variable(v.shape, symmetric=bool(v.ndim == 2 and v.is_symmetric()))
     for p in dual.parameters():
         names[notation.read.names.get(p.id, p.name())] = cp.Constant(p.value)
-    for symbol in notation.symbols.known:
-        names[symbol.name] = cp.Constant(symbol.value)
-    for letter, grams in notation.symbols.stacks.items():
-        names[letter if len(grams) == 1 else f"{letter}_m"] = (
-            cp.Constant(grams.gram(0)) if len(grams) == 1 else [grams.gram(i) for i in range(len(grams))]
-        )
-    for name, whole in notation.symbols.sums.values():
-        if "(" not in name.text:  # Q, and not K(theta)
-            names[name.text] = Parser(whole.text, names).whole()
+    add_data(names, notation)
     EXTRA.clear()
     value = Parser(statement.value.signed_text, names).whole()
     constraints = []
@@ -170,3 +178,53 @@ def test_a_scalar_of_all_entries_times_data_is_a_vector():
     dual = ko.dualize(cp.Problem(cp.Minimize(cp.sum_squares(x - 1)), [cp.std(cp.multiply(a, x[:3])) <= 0.4]))
     assert "sum(u) Diag" not in str(dual)
     assert solved(read_back(dual)) == pytest.approx(dual.solve(), rel=1e-6)
+
+
+def value_of_print(e, *variables):
+    """The value of the text of an expression."""
+    notation = Notation(Symbols({v.name() for v in variables}))
+    text, names = notation(e).signed_text, {v.name(): v for v in variables}
+    add_data(names, notation)
+    return Parser(text, names).whole().value, text
+
+
+@every("name", ATOMS)
+def test_the_print_of_an_atom_has_its_value(name, monkeypatch):
+    monkeypatch.setattr(written, "DIGITS", 16)
+    rng = np.random.default_rng(len(name))
+    for kind in ("free", "matrix", "symmetric"):
+        x = variable_of(rng, kind)
+        e = 2 * cp.sum(ATOMS[name](rng, x)) - 1.5
+        with np.errstate(invalid="ignore"):  # cvxpy's loggamma has logarithms outside of their domains
+            value, text = value_of_print(e, x)
+            assert value == pytest.approx(e.value, rel=1e-9, nan_ok=name == "loggamma"), text
+
+
+PRODUCTS = {
+    "a row times a matrix": lambda x, X, a, A: a @ X @ x,
+    "a row of a product": lambda x, X, a, A: cp.sum((A @ x) @ X @ A),
+    "ones times a matrix": lambda x, X, a, A: np.ones(3) @ X @ a,
+    "a matrix times ones": lambda x, X, a, A: a @ (X @ (2 * np.ones(3))),
+    "a matrix of equal entries": lambda x, X, a, A: a @ (2 * np.ones((3, 3))) @ x,
+    "a column times a row": lambda x, X, a, A: cp.trace(A @ cp.reshape(x, (3, 1), order="F") @ a[None]),
+    "a scaled row of entries": lambda x, X, a, A: cp.multiply(a, x) @ X @ a,
+    "a trace of three": lambda x, X, a, A: cp.trace(A @ X @ A.T),
+    "a number in all entries": lambda x, X, a, A: cp.sum_squares(X + cp.sum(x)),
+    "a number in a vector": lambda x, X, a, A: cp.norm1(A @ (x + cp.sum(x))),
+    "entries by rows": lambda x, X, a, A: np.arange(9.0) @ cp.reshape(X, (9,), order="C"),
+    "a matrix by rows": lambda x, X, a, A: cp.trace(A @ cp.reshape(cp.vec(X, order="F"), (3, 3), order="C")),
+    "rows of a matrix": lambda x, X, a, A: a @ cp.reshape(np.tri(9, 3) @ x, (3, 3), order="C") @ a,
+    "slices": lambda x, X, a, A: X[1, 0] + a[:2] @ X[0, 1:] + cp.sum(X[:2, 1:]) + x[2],
+    "the identity": lambda x, X, a, A: cp.sum(x[0] * np.eye(3)) + cp.trace(x[1] * np.eye(3) @ X),
+}  # fmt: skip
+
+
+@every("name", PRODUCTS)
+def test_the_print_of_a_product_has_its_value(name, monkeypatch):
+    monkeypatch.setattr(written, "DIGITS", 16)
+    rng = np.random.default_rng(0)
+    x, X = cp.Variable(3, name="x"), cp.Variable((3, 3), name="X")
+    x.value, X.value = rng.normal(size=3), rng.normal(size=(3, 3))
+    e = PRODUCTS[name](x, X, rng.normal(size=3), rng.normal(size=(3, 3)))
+    value, text = value_of_print(e, x, X)
+    assert value == pytest.approx(float(e.value), rel=1e-9), text
