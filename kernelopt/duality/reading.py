@@ -248,17 +248,11 @@ def squared(read: Reader, e: Any, x: Tree, y: Tree) -> Tree:
     return divided(Tree("form", (x.args[-1], Q), x.factor**2), y)
 
 
-def normed_by(p: float | None) -> Callable[..., Tree]:
-    """Return the reader of a norm."""
-
-    def read_norm(read: Reader, e: Any, x: Tree) -> Tree:
-        exponent = float(e.p if p is None else p)
-        x = unsigned(x if e.axis is not None else listed(x), e.args[0])
-        if exponent == 2 and x.ndim == 2 and e.axis is None:
-            return x.under("Frobenius norm")
-        return by(e, normed(x, exponent))
-
-    return read_norm
+def norm(read: Reader, e: Any, x: Tree) -> Tree:
+    """Return |x|_p, and |X|_F."""
+    p = float({"norm1": 1.0, "norm_inf": np.inf}.get(type(e).__name__) or e.p)
+    x = unsigned(x if e.axis is not None else listed(x), e.args[0])
+    return x.under("Frobenius norm") if p == x.ndim == 2 and e.axis is None else by(e, normed(x, p))
 
 
 def largest(read: Reader, e: Any, *args: Tree) -> Tree:
@@ -301,8 +295,9 @@ def block(read: Reader, e: Any, *args: Tree) -> Tree:
 
 def geometric(read: Reader, e: Any, x: Tree) -> Tree:
     """Return geo mean(x), with the exponents where they differ."""
-    exponents = Tree("row", tuple(number(float(w)) for w in e.w))
-    return Tree("geo mean", (x,)) if len(set(e.w)) == 1 else Tree("weighted geo mean", (x, exponents))
+    if len(set(e.w)) == 1:
+        return Tree("geo mean", (x,))
+    return Tree("weighted geo mean", (x, Tree("row", tuple(number(float(w)) for w in e.w))))
 
 
 ATOMS: dict[str, Callable[..., Tree]] = {
@@ -314,7 +309,7 @@ ATOMS: dict[str, Callable[..., Tree]] = {
     "MulExpression": product, "multiply": hadamard, "Sum": summed, "Trace": traced, "maximum": largest,
     "reshape": reshaped, "Vec": reshaped, "index": indexed, "special_index": indexed, "Vstack": block,
     "Hstack": lambda read, e, *args: Tree("row", args) if len(args) > 1 else args[0],
-    "Pnorm": normed_by(None), "norm1": normed_by(1.0), "norm_inf": normed_by(np.inf),
+    "Pnorm": norm, "norm1": norm, "norm_inf": norm,
     "quad_over_lin": squared, "GeoMean": geometric,
     "Power": lambda read, e, x: raised(x, float(dense(e.p.value).flat[0])),
     "QuadForm": lambda read, e, x, P: Tree("form", (x.bare, P.bare), x.factor**2 * P.factor),
