@@ -114,7 +114,7 @@ class Reader:
         for arg in e.args:
             found = arg.args[0] if type(arg).__name__ == "NegExpression" else arg
             if isinstance(found, cp.Constant):
-                self.symbols.declare(found.value, "S", "a given similarity", 0)
+                self.symbols.declare(found.value, "S0", "a given similarity")
         return self(e)
 
     def excess(self, e: Any) -> Tree:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from enum import Enum
-from itertools import count
+from itertools import chain, count
 from typing import Any, NamedTuple
 
 import cvxpy as cp
@@ -18,7 +18,6 @@ from kernelopt.grams import Grams
 from kernelopt.validation import Array
 
 SAME = 1e-12  # entries that differ by less, relative to the largest, are the same up to the order of sums
-NUMBERED = ("a", "A", "b", "B")  # letters of arrays that always have a number
 OBJECTIVE, DUAL = "the objective", "the dual"  # places
 UNNAMED = re.compile(r"(CONST|var|param)\d+|.*\W.*", re.DOTALL)  # the names that cvxpy gives, and no names
 BY_DUALIZE = {  # names that the table of conjugates gives to arrays: a letter and a meaning
@@ -84,20 +83,19 @@ class Symbols:
         self.place = self.label = ""
         self._places: dict[str, list[str]] = {}
 
-    def fresh(self, wanted: str, start: int | None = None) -> str:
-        """Return a name that is not taken: `wanted`, or `wanted` with a number from `start` on."""
-        name = wanted if start is None else f"{wanted}{start}"
-        numbers = count(1 if start is None else start)
-        while name in self.taken:
-            name = f"{wanted}{next(numbers)}"
+    def fresh(self, wanted: str) -> str:
+        """Return a name that is not taken: `wanted`, or the first with a larger number."""
+        stem = wanted.rstrip("0123456789")
+        names = chain([wanted], (f"{stem}{k}" for k in count(int(wanted[len(stem) :] or 0) + 1)))
+        name = next(name for name in names if name not in self.taken)
         self.taken.add(name)
         return name
 
-    def declare(self, value: Any, wanted: str, meaning: str, start: int | None = None) -> None:
+    def declare(self, value: Any, wanted: str, meaning: str) -> None:
         """Name an array beforehand, unless it has a name or needs none."""
         array = dense(value)
         if not same_entries(array) and self.found(array) is None:
-            self.known.append(Symbol(self.fresh(wanted, start), array, meaning))
+            self.known.append(Symbol(self.fresh(wanted), array, meaning))
 
     def declare_stack(self, grams: Grams, wanted: str = "") -> str:
         """Return the letter of a stack of Gram matrices, a new one for a new stack.
@@ -120,11 +118,10 @@ class Symbols:
         """Return the name K_m of the matrices of a stack that is printed, K for a stack of one."""
         letter = self.declare_stack(grams)
         m, n = len(self.stacks[letter]), self.stacks[letter].n_points
-        numbered = re.fullmatch(r"K(\d+)", letter)
-        tex = f"K^{{({numbered[1]})}}" if numbered else name_of(letter).tex
+        tex = re.sub(r"_\{(\d+)\}", r"^{(\1)}", name_of(letter).tex)
         if m == 1:
             self.used[letter] = f"({n}, {n})  the Gram matrix"
-            return Written(letter, f"{{{tex}}}" if numbered else tex)  # it may get an exponent: K^+
+            return Written(letter, f"{{{tex}}}" if "^" in tex else tex)  # it may get an exponent: K^+
         self.used[f"{letter}_m"] = f"({m}, {n}, {n})  Gram matrices, m = 1, ..., {m}"
         return Written(f"{letter}_m", f"{tex}_m")
 
@@ -169,9 +166,8 @@ class Symbols:
         wanted, meaning = BY_DUALIZE.get(given, ("", "")) if not self.place else ("", "")
         if not (self.place or meaning):
             meaning = f"in {self.label or DUAL}".replace("in d/d", "the costs of")
-        wanted = wanted or ("" if UNNAMED.fullmatch(given) else given)
-        letter = wanted or self.letter(array.ndim, role)
-        symbol = Symbol(self.fresh(letter, 1 if letter in NUMBERED and not wanted else None), array, meaning)
+        wanted = wanted or ("" if UNNAMED.fullmatch(given) else given) or self.letter(array.ndim, role)
+        symbol = Symbol(self.fresh(wanted), array, meaning)
         self.known.append(symbol)
         return symbol, 1.0, False
 
@@ -179,7 +175,7 @@ class Symbols:
         """Return the letter of an array from where it stands."""
         costs = self.label.startswith("d/d ") and not self.place and role is Role.TERM
         slope = role is Role.FACTOR and ndim == 1 and self.place == OBJECTIVE
-        letter = "c" if costs or slope else "b" if role is Role.TERM else "a"
+        letter = "c" if costs or slope else "b1" if role is Role.TERM else "a1"
         return letter.upper() if ndim > 1 else letter
 
     def combined(self, name: Tree, weights: Tree, letter: str) -> None:
