@@ -217,7 +217,10 @@ class Parser:
             one, many = (cp.max, cp.maximum) if name == "max" else (cp.min, cp.minimum)
             return one(args[0]) if len(args) == 1 else many(*args)
         if name == "sum_largest":
-            return cp.sum_largest(args[0], float(args[1].value))
+            k = float(args[1].value)
+            return cp.sum_largest(args[0], int(k) if k == int(k) else k)
+        if name == "log" and re.match(r"(Promote\(1.0, .*?\)|1.0) \+ exp\(", args[0].name()):
+            return cp.logistic(args[0].args[1].args[0])  # which is printed as log(1 + exp(x))
         if name == "weighted geo mean":
             return cp.geo_mean(args[0], args[1].value)
         if name == "sqrt" and getattr(args[0], "of_square", None) is not None:

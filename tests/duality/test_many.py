@@ -78,6 +78,14 @@ def test_random_problems(seed):
     check(random_problem(seed)[0], derive=seed % 6 == 0, back=True)
 
 
+@every("seed", range(24))
+def test_primals_of_random_problems_are_read_back(seed):
+    problem, _ = random_problem(seed)
+    said = read_back(ko.dualize(problem), primal=True)
+    with suppress(ko.SolverError):
+        assert near(solved(said), optimum(problem), 1e-4)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(40))
 def test_two_thousand_random_problems(block):

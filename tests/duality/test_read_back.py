@@ -41,6 +41,8 @@ def relations(line, names):
 
 def single(text, names):
     """A constraint in one piece: signs of variables, matrix inequalities, cones."""
+    if text.endswith(" diagonal"):  # `problem_said` makes such variables
+        return []
     cone = re.fullmatch(r"\((.*)\) in (\w+)(?:\((.*)\))?", text)
     if cone:
         inner = Parser(f"max({cone[1]})", names)
@@ -87,8 +89,8 @@ def expanded(parts):
     return expanded(parts[:at] + between + parts[at + 1 :])
 
 
-def read_back(dual):
-    """The problem that the statement of a dual says, on new variables.
+def read_back(dual, primal=False):
+    """The problem that the statement of a dual says, or of its primal without risks, on new variables.
 
     Text has no shapes: what the parser cannot put together without them is `Unread`.
     """
@@ -97,7 +99,7 @@ def read_back(dual):
         16,
     )  # multipliers may be so large that six digits of a price are few
     try:
-        return problem_said(dual)
+        return problem_said(dual, primal)
     except (ValueError, TypeError, KeyError, IndexError, AssertionError) as error:
         raise Unread(str(error)) from error
     finally:
@@ -117,17 +119,20 @@ def add_data(names, notation):
             names[name.text] = Parser(whole.text, names).whole()
 
 
-def problem_said(dual):
-    """The problem that the statement of a dual says."""
+def problem_said(dual, primal):
+    """The problem that the statement of a dual, or of its primal, says."""
     made = dual.made
     notation = notation_of(made.structure, dual)
-    primal_of(made.structure, notation, multiplier_tags(made))
-    statement = stated_dual(dual, notation, made)
+    statement, _ = primal_of(made.structure, notation, multiplier_tags(made))
+    if not primal:
+        statement = stated_dual(dual, notation, made)
     names = {}
-    for v in dual.variables():
-        if v.id not in made.state.hidden:
+    for v in made.structure.variables if primal else dual.variables():
+        if v.attributes["diag"]:
+            names[v.name()] = cp.diag(cp.Variable(v.shape[0]))
+        elif v.id not in made.state.hidden:
             names[v.name()] = cp.Variable(v.shape, symmetric=bool(v.ndim == 2 and v.is_symmetric()))
-    for p in dual.parameters():
+    for p in dual.primal.parameters():
         names[notation.read.names.get(p.id, p.name())] = cp.Constant(p.value)
     add_data(names, notation)
     EXTRA.clear()
