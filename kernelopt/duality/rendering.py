@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 
 from kernelopt.duality.tree import Tree, with_ones
@@ -136,21 +136,20 @@ WRITERS: dict[str, Callable[[Tree], Written]] = {
 }  # fmt: skip
 
 
-def runs(parts: Sequence[Written]) -> Iterator[tuple[int | None, list[Written]]]:
-    """Yield runs of parts whose names have the same number, which counts up, after the first one."""
-    last, run, first = None, list[Written](), None
+def runs(parts: Sequence[Written]) -> list[list[Written]]:
+    """Return parts in runs that differ by the number of their names alone, which counts up."""
+    found: list[list[Written]] = []
+    last: object = None
     for part in parts:
         numbers = {int(n) for _, n in NUMBERED.findall(part.text)}
-        n = numbers.pop() if len(numbers) == 1 else None
+        n = numbers.pop() if len(numbers) == 1 else -2  # no number that follows another one
         form = NUMBERED.sub(r"\1#", part.text), part.minus
-        if run and (n is None or last != (form, n - 1)):
-            yield first, run
-            run = []
-        first = first if run else n
-        run.append(part)
-        last = None if n is None else (form, n)
-    if run:
-        yield first, run
+        if last == (form, n - 1):
+            found[-1].append(part)
+        else:
+            found.append([part])
+        last = form, n
+    return found
 
 
 def gathered(terms: list[Written]) -> list[Written]:
@@ -160,20 +159,21 @@ def gathered(terms: list[Written]) -> list[Written]:
     where all its names with a number have the same one, and the numbers are 1, 2, ... in turn.
     """
     found = list[Written]()
-    for start, run in runs(terms):
-        if start != 1 or len(run) < LEAST:
+    for run in runs(terms):
+        first = run[0]
+        if len(run) < LEAST or NUMBERED.findall(first.text)[0][1] != "1":
             found += run
             continue
-        text, tex = NUMBERED.sub(r"\1_i", run[0].text), re.sub(r"_\{\d+\}", "_{i}", run[0].tex)
-        whole = filled("sum_i ~0", r"\sum_i ~0", Written(text, tex, run[0].binds), binds=PRODUCT)
-        found.append(whole._replace(minus=run[0].minus))
+        text, tex = NUMBERED.sub(r"\1_i", first.text), re.sub(r"_\{\d+\}", "_{i}", first.tex)
+        whole = filled("sum_i ~0", r"\sum_i ~0", Written(text, tex, first.binds), binds=PRODUCT)
+        found.append(whole._replace(minus=first.minus))
     return found
 
 
 def enumerated(names: list[Written]) -> list[Written]:
     """Return names in which a run such as y1, y2, y3, y4 is "y1, ..., y4"."""
     found = list[Written]()
-    for _, run in runs(names):
+    for run in runs(names):
         short = filled("@0, ..., @1", r"@0, \ldots, @1", run[0], run[-1])
         found += [short] if len(run) > LEAST else run
     return found

@@ -94,10 +94,7 @@ def read_back(dual, primal=False):
 
     Text has no shapes: what the parser cannot put together without them is `Unread`.
     """
-    digits, written.DIGITS = (
-        written.DIGITS,
-        16,
-    )  # multipliers may be so large that six digits of a price are few
+    digits, written.DIGITS = written.DIGITS, 16  # of a price times a large multiplier six are too few
     try:
         return problem_said(dual, primal)
     except (ValueError, TypeError, KeyError, IndexError, AssertionError) as error:
