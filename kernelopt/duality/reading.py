@@ -36,6 +36,7 @@ TRANSPARENT = {
     "Distance", "TripletGains", "FrobeniusNorm", "conj", "real", "skew_symmetric_wrap", "hermitian_wrap",
 }  # fmt: skip
 SAME_ROLE = TRANSPARENT | {"transpose", "NegExpression"}
+LISTED = 8  # entries of an index up to which it is written
 SIZES = ("k", "M")  # attributes of atoms that are numbers: of sum_largest and huber
 UNIFORM = SAME_ROLE | {"multiply", "DivExpression", "reshape", "Vec", "index", "special_index"}
 
@@ -272,25 +273,37 @@ def traced(read: Reader, e: Any, x: Tree) -> Tree:
 
 
 def indexed(read: Reader, e: Any, x: Tree) -> Tree:
-    """Return x[i], X[i:j, k:l], or x[...] for a list of entries."""
-    keys = e.key if isinstance(e.key, tuple) else ()
+    """Return x[i], X[i:j, k:l], or x[[i, j]]."""
     if not x.ndim:
         return x
-    text = ", ".join(map(key_text, keys)) if all(isinstance(k, slice | int) for k in keys) else ""
-    tree = replace(x.under("index", leaf(Written(text or "...", text or "..."))), shape=e.shape)
+    keys = e.key if isinstance(e.key, tuple) else (e.key,)
+    text = ", ".join(key_text(key) for key in keys if key is not None)
+    tree = replace(x.under("index", leaf(Written(text, text.replace("...", r"\ldots")))), shape=e.shape)
     return transposed(tree) if len(e.shape) == 2 and e.shape[0] == 1 else tree
 
 
 def key_text(key: Any) -> str:
-    """Return an index: i, or i:j."""
-    if isinstance(key, int) or (key.stop is not None and key.stop == (key.start or 0) + 1):
-        return str(key if isinstance(key, int) else key.start or 0)
-    return f"{key.start or ''}:{key.stop or ''}"
+    """Return an index: i, i:j, i:j:2, or [i, j], in which "..." stands for many entries."""
+    if isinstance(key, slice):
+        start, stop, step = key.start or 0, key.stop, key.step or 1
+        if step == 1 and stop == start + 1:
+            return str(start)
+        start, stop = (start, "" if stop == -1 else stop) if step < 0 else (start or "", stop)
+        return f"{start}:{'' if stop is None else stop}{'' if step == 1 else f':{step}'}"
+    entries = np.flatnonzero(key) if np.asarray(key).dtype == bool else np.asarray(key)
+    return (
+        str(entries.tolist()) if entries.size <= LISTED else f"[{entries.flat[0]}, ..., {entries.flat[-1]}]"
+    )
 
 
 def block(read: Reader, e: Any, *args: Tree) -> Tree:
     """Return a block matrix."""
     return Tree("block", tuple(a if a.head == "row" else Tree("row", (a,)) for a in args))
+
+
+def row(*args: Tree) -> Tree:
+    """Return (a, b, ...), and the argument itself where there is one."""
+    return Tree("row", args) if len(args) > 1 else args[0]
 
 
 def geometric(read: Reader, e: Any, x: Tree) -> Tree:
@@ -308,7 +321,8 @@ ATOMS: dict[str, Callable[..., Tree]] = {
     "transpose": lambda read, e, x: transposed(x),
     "MulExpression": product, "multiply": hadamard, "Sum": summed, "Trace": traced, "maximum": largest,
     "reshape": reshaped, "Vec": reshaped, "index": indexed, "special_index": indexed, "Vstack": block,
-    "Hstack": lambda read, e, *args: Tree("row", args) if len(args) > 1 else args[0],
+    "Hstack": lambda read, e, *args: row(*args),
+    "Concatenate": lambda read, e, *args: block(read, e, *args) if e.axis == 0 < e.ndim - 1 else row(*args),
     "Pnorm": norm, "norm1": norm, "norm_inf": norm,
     "quad_over_lin": squared, "GeoMean": geometric,
     "Power": lambda read, e, x: raised(x, float(dense(e.p.value).flat[0])),

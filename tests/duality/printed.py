@@ -179,8 +179,10 @@ class Parser:
             self.take(",")
             other = self.sum()
             self.take(">")
-            n = min(one.shape[0], other.shape[0])  # a stack and its block have one letter
-            return cp.sum(cp.multiply(one[:n, :n], other[:n, :n]))
+            m, n = (
+                min(one.shape[k], other.shape[k]) for k in (0, 1)
+            )  # a stack and its block have one letter
+            return cp.sum(cp.multiply(one[:m, :n], other[:m, :n]))
         if token not in self.names and token not in FUNCTIONS and self.peek() == "(" and hasattr(cp, token):
             return self.call(token)
         if token in FUNCTIONS and (self.peek() == "(" or token in ("log", "log det")):
@@ -191,11 +193,18 @@ class Parser:
 
     def key(self):
         """The key of an index, such as 1:3, 0."""
-        end = self.tokens.index("]", self.at)
-        text, self.at = "".join(self.tokens[self.at : end]), end + 1
+        depth, start = 1, self.at
+        while depth:
+            token = self.take()
+            depth += (token == "[") - (token == "]")
+        parts = re.findall(r"\[.*?\]|[^,]+", "".join(self.tokens[start : self.at - 1]))
         keys = [
-            slice(*(int(n) if n else None for n in part.split(":"))) if ":" in part else int(part)
-            for part in text.split(",")
+            [int(n) for n in part[1:-1].split(",")]
+            if part[0] == "["
+            else slice(*(int(n) if n else None for n in part.split(":")))
+            if ":" in part
+            else int(part)
+            for part in parts
         ]
         return keys[0] if len(keys) == 1 else tuple(keys)
 

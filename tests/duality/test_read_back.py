@@ -217,6 +217,13 @@ PRODUCTS = {
     "a matrix by rows": lambda x, X, a, A: cp.trace(A @ cp.reshape(cp.vec(X, order="F"), (3, 3), order="C")),
     "rows of a matrix": lambda x, X, a, A: a @ cp.reshape(np.tri(9, 3) @ x, (3, 3), order="C") @ a,
     "slices": lambda x, X, a, A: X[1, 0] + a[:2] @ X[0, 1:] + cp.sum(X[:2, 1:]) + x[2],
+    "a list of entries": lambda x, X, a, A: a[:2] @ x[[0, 2]] + a @ X[:, [2, 0, 1]] @ a,
+    "every second entry": lambda x, X, a, A: a[:2] @ x[::2] + a[:2] @ X[1::-1, 2],
+    "the entries in reverse": lambda x, X, a, A: a @ x[::-1] + X[-1, -1],
+    "a mask": lambda x, X, a, A: a[:2] @ x[np.array([True, False, True])],
+    "stacks": lambda x, X, a, A: cp.sum(cp.multiply(np.arange(6.0).reshape(2, 3), cp.vstack([x, X @ a]))),
+    "blocks": lambda x, X, a, A: cp.sum(cp.multiply(np.arange(18.0).reshape(3, 6), cp.hstack([X, A @ X]))),
+    "vectors in a row": lambda x, X, a, A: np.arange(6.0) @ cp.concatenate([x, X @ a]),
     "the identity": lambda x, X, a, A: cp.sum(x[0] * np.eye(3)) + cp.trace(x[1] * np.eye(3) @ X),
 }  # fmt: skip
 
