@@ -13,10 +13,11 @@ from cvxpy.constraints.constraint import Constraint
 from cvxpy.reductions.solution import Solution
 
 from kernelopt.duality.board import Stated, on_the_board, stated
-from kernelopt.duality.check import Check, checked, error_of, set_value
+from kernelopt.duality.check import Check, checked, error_of
 from kernelopt.duality.equations import Swept
 from kernelopt.duality.layout import latex_problem, problem_text
 from kernelopt.duality.naming import Pair, pair_of
+from kernelopt.duality.residuals import set_value
 from kernelopt.duality.solving import ACCURATE, USABLE, optimize, put
 from kernelopt.errors import ConvergenceWarning, InfeasibleError, ParameterError, UnboundedError
 from kernelopt.structure.structure import Structure
@@ -263,8 +264,9 @@ class Dual(cp.Problem):  # type: ignore[misc]
     def _checked(self) -> Check:
         """Return the conditions of optimality at the recovered point and the current values."""
         swept, structure = self.made.swept.problem, self._structure()
-        value = structure.sign * best_of(swept)
-        return checked(structure, self._recovered(), self._multipliers(), value, swept.constraints)
+        value, multipliers = structure.sign * best_of(swept), self.made.swept.lagrangian.multipliers
+        point = {v.id: value for v, value in self._recovered().items()}
+        return checked(structure, point, multipliers, value, swept.constraints)
 
     def _structure(self) -> Structure:
         """Return the primal at the values of its parameters, the first ones where it is not DPP."""

@@ -64,6 +64,17 @@ class Term:
         found = {v.id: v for root in roots for v in root.variables() if v.id not in given}
         return list(found.values())
 
+    @property
+    def bound(self) -> cp.Expression:
+        """<y, a> - cost, whose maximum is u g(a)."""
+        parts = [pairing(y, a) for y, a in self.pairs]
+        return total([*parts, *([-self.cost] if isinstance(self.cost, cp.Expression) else [])])
+
+    @property
+    def unit(self) -> cp.Expression:
+        """What the variables are proportional to: the weight where it is a multiplier, else one."""
+        return cp.Constant(1.0) if self.weight.is_constant() else cp.sum(self.weight)
+
 
 @dataclass(eq=False)
 class Multiplier:
@@ -342,6 +353,6 @@ def known_of(a: cp.Expression) -> dict[str, Any]:
     return {"nonneg": True} if a.is_nonneg() else {"nonpos": True} if a.is_nonpos() else {}
 
 
-def total(parts: list[cp.Expression]) -> cp.Expression:
-    """Return the sum of expressions of one shape."""
-    return sum(parts[1:], parts[0])
+def total(parts: Sequence[cp.Expression]) -> cp.Expression:
+    """Return the sum of expressions of one shape, zero of none."""
+    return sum(parts[1:], parts[0]) if parts else cp.Constant(0.0)

@@ -11,7 +11,7 @@ import pytest
 import kernelopt as ko
 from kernelopt.duality.naming import multiplier_tags, notation_of, stated_dual
 from kernelopt.duality.primal import primal_of
-from kernelopt.duality.trials import solved
+from kernelopt.duality.solving import solved
 from tests.duality import textbook
 from tests.duality.generic import PROBLEMS, RISKS
 from tests.duality.printed import EXTRA, Parser, Unread
