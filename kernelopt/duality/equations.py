@@ -250,10 +250,10 @@ class Swept:
         swept = Sweep(problem, names, implied, superfluous_constraints(structure, self.zero))
         self.new, self.lagrangian = swept.new, swept.found
         found = self.lagrangian
-        self.unused = [v for v in variables if v.id not in found.gradient]
-        rest = [v for v in variables if v.id in found.gradient]
-        self.equations = [equation_of(v, names.get(v.id, v.name()), found.gradient[v.id]) for v in rest]
-        self.equations += [equation_of(v, "", found.gradient.get(v.id, [])) for v in found.fresh]
+        self.unused = [v for v in variables if v not in found.gradient]
+        given = {v: names.get(v.id, v.name()) for v in variables}
+        ordered = {v: found.gradient[v] for v in (*given, *found.gradient) if v in found.gradient}
+        self.equations = [equation_of(v, given.get(v, ""), parts) for v, parts in ordered.items()]
         costs = [t.cost for t in found.terms if isinstance(t.cost, cp.Expression)]
         self.value = [*(-c for c in costs), *found.value]
         constraints = [c for t in found.terms for c in t.domain] + found.cones

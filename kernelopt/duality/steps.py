@@ -224,7 +224,9 @@ class Derivative:
             rest = self.L - self.D - sum(residual(term) for term in self.swept.lagrangian.terms)
             rest -= sum(np.sum(dense(e.gradient.value) * dense(e.variable.value)) for e in self.equations)
             words = f"L less the sum of the terms and <gradient, x>, at random points, is {rest:.1e}"
-            cones = self.swept.lagrangian.fresh  # what the cones of an atom leave is not negative
+            cones = len(self.equations) < len(
+                self.swept.equations
+            )  # what the cones of an atom leave is not negative
             return words, (max(0.0, -rest) if cones else abs(rest)) / self.size
 
         return self.step("The gradient's equation", lines, check)
