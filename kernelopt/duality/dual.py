@@ -85,7 +85,6 @@ class Dual(cp.Problem):  # type: ignore[misc]
         super().__init__(objective, constraints)
         self._made = made
         self._solved_by_ladder = False
-        self._present: tuple[list[Any], Structure] | None = None
 
     @classmethod
     def of(cls, structure: Structure, swept: Swept, parametric: bool) -> Dual:
@@ -94,9 +93,7 @@ class Dual(cp.Problem):  # type: ignore[misc]
         told = made.state.problem()
         value = told.objective.args[0]
         objective = cp.Minimize(-value) if structure.maximize else cp.Maximize(value)
-        dual = cls(objective, [c for c in told.constraints if not is_trivial(c)], made=made)
-        dual._present = values_of(dual.primal.parameters()), structure
-        return dual
+        return cls(objective, [c for c in told.constraints if not is_trivial(c)], made=made)
 
     @property
     def made(self) -> Made:
@@ -223,10 +220,10 @@ class Dual(cp.Problem):  # type: ignore[misc]
             self._take(swept.status)
             raise
         check = min(checks, key=error_of)  # that of the answer that is kept
-        status = str(swept.status)
-        if status == cp.OPTIMAL_INACCURATE and max(error_of(check), check.stationarity) <= ACCURATE:
+        status, found = str(swept.status), error_of(check)
+        if status == cp.OPTIMAL_INACCURATE and max(found, check.stationarity) <= ACCURATE:
             status = cp.OPTIMAL
-        elif error_of(check) > ACCURATE:
+        elif found > ACCURATE:
             status = cp.OPTIMAL_INACCURATE
             warnings.warn(ConvergenceWarning(inaccurate_text(check)), stacklevel=stacklevel)
         self._take(status)
@@ -238,8 +235,7 @@ class Dual(cp.Problem):  # type: ignore[misc]
         for part in self.made.state.hidden.values():
             part.P.save_value(positive(part.G.value) if status in USABLE else None)
         values = {v.id: v.value for v in self.variables()}
-        with np.errstate(all="ignore"):  # cvxpy evaluates the objective
-            self.unpack(Solution(status, value, values, {}, dict(swept.solution.attr)))
+        put(self, Solution(status, value, values, {}, dict(swept.solution.attr)))
         self._value = value  # that of the solver: at a multiplier of zero the objective has 0 / 0
         self._solver_stats = swept.solver_stats
 
@@ -252,30 +248,27 @@ class Dual(cp.Problem):  # type: ignore[misc]
         """Return the multipliers of the primal's constraints at the current values."""
         found = Multipliers()
         multipliers = self.made.swept.lagrangian.multipliers
-        for constraint, multiplier in zip(self.primal.constraints, multipliers, strict=False):
-            shapes = [v.shape for v in constraint.dual_variables]
-            values = [
-                v if np.size(v) != np.prod(shape) else np.reshape(v, shape, order="F")
-                for v, shape in zip(multiplier.values(), shapes, strict=True)
-            ]
-            found[constraint] = values[0] if len(values) == 1 else values
+        for c, multiplier in zip(self.primal.constraints, multipliers, strict=False):
+            pairs = zip(multiplier.values(), c.dual_variables, strict=True)
+            values = [np.reshape(value, v.shape, order="F") for value, v in pairs]
+            found[c] = values if len(values) > 1 else values[0]
         return found
 
     def _checked(self) -> Check:
-        """Return the conditions of optimality at the recovered point and the current values."""
-        swept, structure = self.made.swept.problem, self._structure()
-        value, multipliers = structure.sign * best_of(swept), self.made.swept.lagrangian.multipliers
-        point = {v.id: value for v, value in self._recovered().items()}
-        return checked(structure, point, multipliers, value, swept.constraints)
+        """Return the conditions of optimality at the recovered point and the current values.
 
-    def _structure(self) -> Structure:
-        """Return the primal at the values of its parameters, the first ones where it is not DPP."""
-        values = values_of(self.primal.parameters())
-        if self._present is None:
-            return self.made.structure
-        if self.made.parametric and not all(map(np.array_equal, values, self._present[0])):
-            self._present = values, Structure(self.primal)
-        return self._present[1]
+        They are those of the primal at the present values of its parameters, at the first ones if not DPP.
+        """
+        made, swept = self.made, self.made.swept
+        structure = Structure(self.primal) if made.parametric and self.primal.parameters() else made.structure
+        value, point = structure.sign * best_of(swept.problem), self._recovered()
+        return checked(
+            structure,
+            {v.id: value for v, value in point.items()},
+            swept.lagrangian.multipliers,
+            value,
+            swept.problem.constraints,
+        )
 
 
 def best_of(problem: cp.Problem) -> float:
@@ -301,11 +294,6 @@ def projected(v: cp.Variable, value: Array) -> Array:
     if v.attributes["diag"] or v.attributes["sparsity"] or value.ndim > 2:
         return value
     return np.asarray(v.project(value))
-
-
-def values_of(parameters: list[cp.Parameter]) -> list[Any]:
-    """Return the values of parameters as arrays."""
-    return [np.array(parameter.value) for parameter in parameters]
 
 
 def inaccurate_text(check: Check) -> str:

@@ -109,8 +109,13 @@ def residual(term: Term) -> float:
 
 def product(constraint: Any, multiplier: Multiplier) -> float:
     """Return <multiplier, slack> of a constraint, nan where it has variables without values."""
-    slacks = [constraint.expr] if isinstance(constraint, Equality | Inequality) else constraint.args
-    return float(sum(np.sum(dense(e.value) * v) for e, v in zip(slacks, multiplier.values(), strict=False)))
+    pairs = zip(slacks(constraint), multiplier.values(), strict=False)
+    return float(sum(np.sum(dense(e.value) * v) for e, v in pairs))
+
+
+def slacks(constraint: Any) -> list[cp.Expression]:
+    """Return what the multipliers of a constraint multiply, up to the sign."""
+    return [constraint.expr] if isinstance(constraint, Equality | Inequality) else list(constraint.args)
 
 
 def largest(value: Any) -> float:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import cvxpy as cp
 import numpy as np
-from cvxpy.constraints import Equality, Inequality
+from cvxpy.constraints import Equality, Inequality, NonPos, Zero
 from cvxpy.constraints.constraint import Constraint
 
 from kernelopt.duality.board import Stated
@@ -25,11 +24,12 @@ from kernelopt.duality.residuals import (
     present,
     residual,
     set_value,
+    slacks,
     weighed,
 )
 from kernelopt.duality.solving import solved
 from kernelopt.duality.statement import Statement, constraint_lines, sign_lines
-from kernelopt.duality.sweep import Multiplier, Term, pairing
+from kernelopt.duality.sweep import Term, pairing
 from kernelopt.duality.symbols import dense
 from kernelopt.duality.written import (
     PRODUCT,
@@ -169,7 +169,10 @@ class Derivative:
         whole = self.notation(lifted.objective.args[0])
         parts = [negated(whole) if self.structure.maximize else whole]
         for constraint, m in zip(lifted.constraints, self.swept.lagrangian.multipliers, strict=False):
-            parts += constraint_products(constraint, m, self.notation)
+            for y, e in zip(m.variables, slacks(constraint), strict=False):
+                term = self.notation(y @ e if e.ndim == y.ndim == 1 else pairing(y, e))
+                plus = isinstance(constraint, Equality | Inequality | Zero | NonPos)
+                parts.append(term if plus else negated(term))
 
         def check() -> tuple[str, float]:
             words = f"at random feasible points it is {self.L:.6g}, at most the objective {self.P:.6g}"
@@ -331,22 +334,3 @@ def least(risk: ExplicitRisk) -> Written:
 def names_of(risk: ExplicitRisk) -> list[Written]:
     """Return f, z and b."""
     return [*risk.functions, risk.z, *([risk.bias] if risk.bias else [])]
-
-
-def constraint_products(constraint: Any, multiplier: Multiplier, notation: Any) -> list[Written]:
-    """Return <multiplier, constraint> for every argument of a constraint."""
-    names = [name_of(v.name()) for v in multiplier.variables]
-    if isinstance(constraint, Equality | Inequality) and len(names) == 1:
-        left, right = (notation(arg) for arg in constraint.args)
-        return [product_of(names[0], added([left, negated(right)]), constraint.expr)]
-    pairs = zip(names, constraint.args, strict=False)
-    return [negated(product_of(name, notation(arg), arg)) for name, arg in pairs]
-
-
-def product_of(name: Written, slack: Written, expression: Any) -> Written:
-    """Return y g, y'g or <Y, G>."""
-    if expression.size == 1:
-        return multiplied(name, slack)
-    if expression.ndim == 2:
-        return filled("<@0, @1>", r"\langle @0, @1\rangle", name, slack)
-    return filled("@0'@1", r"@0^\top @1", name, inside(slack, UNIT), binds=PRODUCT)
