@@ -11,28 +11,12 @@ import scipy.sparse as sp
 from cvxpy.atoms.affine.promote import promote
 from cvxpy.atoms.affine.wraps import Wrap
 
-from kernelopt.grams import Grams
+from kernelopt.duality.squares import KernelProducts
 from kernelopt.structure.affine import affine
 from kernelopt.structure.trees import times, with_args
 
 Adjoint = Callable[[Any, int, cp.Expression], cp.Expression]
 ADJOINTS: dict[str, Adjoint] = {}
-
-
-class KernelProducts(Wrap):  # type: ignore[misc]
-    """The expression (<K_m, W>)_m, the adjoint of sum_m weights_m K_m at a matrix W."""
-
-    def __init__(self, expression: cp.Expression, grams: Grams) -> None:
-        self.grams = grams
-        super().__init__(expression)
-
-    def get_data(self) -> list[Any]:
-        return [self.grams]
-
-    @property
-    def matrix(self) -> cp.Expression:
-        """W, which is read from the expression, since a rule may have replaced it there."""
-        return self.args[0].args[1].args[0]
 
 
 def adjoint_of(*names: str) -> Callable[[Adjoint], Adjoint]:

@@ -10,8 +10,13 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.adjoints import KernelProducts
-from kernelopt.duality.squares import Excess, PositivePart, QuadraticForms, QuadraticLengths
+from kernelopt.duality.squares import (
+    Excess,
+    KernelProducts,
+    PositivePart,
+    QuadraticForms,
+    QuadraticLengths,
+)
 from kernelopt.duality.symbols import Role, Symbols, dense
 from kernelopt.duality.tree import (
     IDENTITY,

@@ -22,7 +22,7 @@ from cvxpy.constraints.constraint import Constraint
 from cvxpy.reductions.dcp2cone.dcp2cone import Dcp2Cone
 from cvxpy.transforms.indicator import indicator
 
-from kernelopt.duality.adjoints import adjoint, folded, is_number, uniform, value_of
+from kernelopt.duality.adjoints import adjoint, along, folded, is_number, uniform, value_of
 from kernelopt.duality.cones import dual_cone, letters
 from kernelopt.duality.conjugates import CONJUGATES, SUPPORTS, New
 from kernelopt.errors import DualizationError
@@ -216,7 +216,7 @@ class Sweep:
             return False
         pairs, cost, domain = stated
         if scale is not None:
-            pairs = [(times(scale, y), a) for y, a in pairs]
+            pairs = [(times(scale, y, getattr(g, "axis", None)), a) for y, a in pairs]
             cost = times(scale, cost) if isinstance(cost, cp.Expression) else cost
         cost = cp.sum(cost) if isinstance(cost, cp.Expression) and cost.size > 1 else cost
         domain = [*domain, *(c for y, a in pairs for c in monotone(y, a))]
@@ -310,12 +310,10 @@ def monotone(y: cp.Expression, a: cp.Expression) -> list[Constraint]:
     return [y >= 0 if a.is_convex() else y <= 0]
 
 
-def times(scale: cp.Expression, e: Any) -> cp.Expression:
-    """Return scale * e, where the scale is one number or has an entry for each of e."""
+def times(scale: cp.Expression, e: cp.Expression, axis: Any = None) -> cp.Expression:
+    """Return scale * e, where the scale is one number or has one for each slice of e along an axis."""
     w = uniform(scale)
-    if w is not None:
-        return w * e
-    return cp.multiply(scale if scale.shape == e.shape else cp.reshape(scale, e.shape, order="F"), e)
+    return cp.multiply(along(axis, scale, e.shape), e) if w is None else w * e
 
 
 def pairing(W: cp.Expression, e: cp.Expression) -> cp.Expression:
