@@ -24,7 +24,7 @@ from cvxpy.transforms.indicator import indicator
 
 from kernelopt.duality.adjoints import adjoint, along, folded, is_number, uniform, value_of
 from kernelopt.duality.cones import dual_cone, letters
-from kernelopt.duality.conjugates import CONJUGATES, SUPPORTS, New
+from kernelopt.duality.conjugates import CONJUGATES, NUMBERS, SUPPORTS, New
 from kernelopt.errors import DualizationError
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.risk import Risk
@@ -203,10 +203,12 @@ class Sweep:
         if name not in CONJUGATES:
             return False
         sign = 1.0 if g.is_atom_convex() else -1.0
-        u = W if sign > 0 else -W
-        weight, scale = value_of(u), None
-        u = u if weight is None else cp.Constant(weight)
-        if name not in SUPPORTS and u.is_constant() and (weight is None or not weight.all()):
+        u, weight = W if sign > 0 else -W, value_of(W)
+        scale = None
+        if weight is not None:
+            u = cp.Constant(sign * weight)
+        number = name in NUMBERS and weight is not None and weight.all()
+        if u.is_constant() and name not in SUPPORTS and not number:
             scale, u = u, cp.Constant(np.ones(u.shape))
         self.new.of = "the fit of a risk" if isinstance(g, Risk) else f"the atom {term_name(g)}"
         self.new.number = self.numbers.get(id(g), "")
@@ -313,7 +315,9 @@ def monotone(y: cp.Expression, a: cp.Expression) -> list[Constraint]:
 def times(scale: cp.Expression, e: cp.Expression, axis: Any = None) -> cp.Expression:
     """Return scale * e, where the scale is one number or has one for each slice of e along an axis."""
     w = uniform(scale)
-    return cp.multiply(along(axis, scale, e.shape), e) if w is None else w * e
+    if w is None:
+        return cp.multiply(along(axis, scale, e.shape), e)
+    return e if is_number(w) and w.value == 1 else w * e
 
 
 def pairing(W: cp.Expression, e: cp.Expression) -> cp.Expression:

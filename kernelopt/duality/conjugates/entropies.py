@@ -8,14 +8,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.duality.adjoints import along, spread, value_of
-from kernelopt.duality.conjugates.table import Conjugate, New, conjugate, slices
-from kernelopt.structure.trees import times
-
-
-def all_one(u: cp.Expression) -> bool:
-    """Whether a weight is the number one in all entries."""
-    value = value_of(u)
-    return value is not None and bool((value == 1).all())
+from kernelopt.duality.conjugates.table import Conjugate, New, all_one, conjugate, slices
 
 
 def relative(y: cp.Expression, u: cp.Expression) -> cp.Expression:
@@ -41,9 +34,9 @@ def logarithm(g: Any, u: cp.Expression, new: New) -> Conjugate:
 @conjugate("entr")
 def entropy(g: Any, u: cp.Expression, new: New) -> Conjugate:
     """X log x: u exp(y / u - 1)."""
-    y, value = new(g.shape), value_of(u)
-    if value is not None:
-        return Conjugate([(y, g.args[0])], times(value, cp.exp(times(1 / value, y) - 1)))
+    y = new(g.shape)
+    if all_one(u):
+        return Conjugate([(y, g.args[0])], cp.exp(y - 1))
     t = new(g.shape, "t")
     return Conjugate([(y, g.args[0])], t, [cp.ExpCone(y - u, u, t)])
 
@@ -63,15 +56,16 @@ def binary_entropy(g: Any, u: cp.Expression, new: New) -> Conjugate:
     return Conjugate([(y, g.args[0])], relative(y, u) + relative(1 - y if all_one(u) else u - y, u))
 
 
-@conjugate("log_det")
+@conjugate("log_det", numbers=True)
 def log_determinant(g: Any, u: cp.Expression, new: New) -> Conjugate:
     """-log det X: -Z with the cost -u log det(Z / u) - n u.
 
     For a multiplier u it is sum_i u log(u / d_i) - n u, with a lower triangular L of diagonal d and
     [[Diag(d), L'], [L, Z]] >> 0, which says that prod_i d_i <= det Z.
     """
-    X, value = g.args[0], value_of(u)
-    n, Z = X.shape[0], new(X.shape, "Z", PSD=True)
+    X, n = g.args[0], g.args[0].shape[0]
+    Z = new(X.shape, "Z", PSD=True)
+    value = value_of(u)
     if value is not None:
         c = float(value)
         return Conjugate([(-Z, X)], -c * cp.log_det(Z) + c * n * (np.log(c) - 1))
@@ -81,7 +75,7 @@ def log_determinant(g: Any, u: cp.Expression, new: New) -> Conjugate:
     return Conjugate([(-Z, X)], cp.sum(cp.rel_entr(spread(u, (n,)), d)) - n * u, cones)
 
 
-@conjugate("tr_inv", support=False)
+@conjugate("tr_inv", numbers=True)
 def trace_of_inverse(g: Any, u: cp.Expression, new: New) -> Conjugate:
     """-Z with the cost -2 tr S, where [[Z, S], [S', u I]] >> 0."""
     n = g.args[0].shape[0]

@@ -10,7 +10,7 @@ from cvxpy.constraints import PSD
 
 from kernelopt.duality.adjoints import uniform, value_of
 from kernelopt.duality.conjugates.norms import conic_norm
-from kernelopt.duality.conjugates.table import Conjugate, New, conjugate, in_shape
+from kernelopt.duality.conjugates.table import Conjugate, New, all_one, conjugate, in_shape
 from kernelopt.duality.squares import quadratic_forms, quadratic_lengths
 from kernelopt.grams import Grams
 from kernelopt.language.faces import joint_range, restricted_to_range
@@ -31,12 +31,11 @@ def machine(g: Risk, u: cp.Expression, new: New) -> Conjugate | None:
     |gamma|_p <= 1, and K_m counts by alpha'K_m alpha / gamma_m. Where u is no number the variables are u
     alpha and u gamma, and l is replaced by its perspective u l(alpha / u).
     """
-    learner, value = g.learner, value_of(u)
+    learner, weight = g.learner, None if all_one(u) else uniform(u)
     n, p, kernels = learner.n, learner.norm, learner.kernels
     several, fixed = len(kernels) > 1 and p != 2, set(learner.forms) == {"fixed"}
     if any(K.parameters() for K in kernels) or (several and p < 2 and not fixed):
         return None
-    scale, weight = (1.0, uniform(u)) if value is None else (float(value), None)
     alpha = new((n,), f"alpha{new.number}")
     stated = stated_loss(learner, alpha, weight)
     if stated is None:
@@ -54,7 +53,7 @@ def machine(g: Risk, u: cp.Expression, new: New) -> Conjugate | None:
         parts = weighted(K)
         if parts is None:
             S, restricted, domain_of_S = lifted(K, alpha, divisors[m], new)
-            pairs.append((-scale / 2 * S, restricted))
+            pairs.append((-S / 2, restricted))
             domain.append(domain_of_S)
         for weights, grams in parts or []:
             forms = quadratic_forms(alpha, first(grams, n), divisors[m])
@@ -63,12 +62,12 @@ def machine(g: Risk, u: cp.Expression, new: New) -> Conjugate | None:
                 gain = gain - (forms[0] if values.size == values.sum() == 1 else values @ forms) / 2
                 continue
             s = new((len(grams),), "s", nonneg=True)
-            pairs.append((-scale / 2 * s, weights))
+            pairs.append((-s / 2, weights))
             domain.append((forms <= s).set_label("forms"))
     for constraint in domain:
         if new.number and not (constraint.label or "").startswith("S"):
             constraint.set_label(f"{constraint.label or 'domain'} {new.number}")
-    return Conjugate(pairs, times(-scale, gain), domain)
+    return Conjugate(pairs, -gain, domain)
 
 
 def first(grams: Grams, n: int) -> Grams:

@@ -121,7 +121,7 @@ def relative_entropy(g: Any, u: cp.Expression, new: New) -> Conjugate:
     return Conjugate(pairs, 0, [cp.ExpCone(a - (1 - shift) * u, u, shift * u - b)])
 
 
-@conjugate("MatrixFrac")
+@conjugate("MatrixFrac", numbers=True)
 def inverse_form(g: Any, u: cp.Expression, new: New) -> Conjugate:
     """x'P^-1 x: <y, x> - <Z, P> with [[Z, y / 2], [y' / 2, u]] >> 0."""
     x, P = g.args

@@ -9,7 +9,15 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.duality.adjoints import along, spread, uniform, value_of
-from kernelopt.duality.conjugates.table import Conjugate, New, conjugate, in_shape, residual, vector, whole
+from kernelopt.duality.conjugates.table import (
+    Conjugate,
+    New,
+    conjugate,
+    in_shape,
+    residual,
+    vector,
+    whole,
+)
 from kernelopt.structure.trees import times
 from kernelopt.validation import Array
 
@@ -18,44 +26,45 @@ Cost = tuple[cp.Expression, list[Any]]  # with the cones that it is written with
 
 
 def square_over(y: cp.Expression, u: cp.Expression, new: New) -> Cost:
-    """Return y^2 / u, entry by entry or its sum where u is one expression, with its cones; y = 0 at u = 0."""
-    value, w = value_of(u), uniform(u)
+    """Return y^2 / (4 u), entry by entry or its sum where u is one expression; y = 0 at u = 0."""
+    w, value = uniform(u), value_of(u)
+    if value is not None and (w is None or new.entrywise):
+        return cp.multiply(0.25 / value, cp.square(y)), []
     if value is not None:
-        if w is None or new.entrywise:
-            return cp.multiply(1 / np.broadcast_to(value, y.shape), cp.square(y)), []
-        return times(1 / float(value.flat[0]), cp.sum_squares(y)), []
+        return times(0.25 / float(value.flat[0]), cp.sum_squares(y)), []
     if w is not None:
-        return cp.quad_over_lin(y, w), []
+        return cp.quad_over_lin(y, 4 * w), []
     t = new(y.shape, "t", nonneg=True)
-    return t, [cp.SOC(vector(t + u), cp.vstack([vector(2 * y), vector(t - u)]), axis=0)]
+    return t, [cp.SOC(vector(t + u), cp.vstack([vector(y), vector(t - u)]), axis=0)]
 
 
-@conjugate("quad_over_lin")
+@conjugate("quad_over_lin", numbers=True)
 def square_over_linear(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
     """|y|^2 t / (4 u) for a constant denominator t, else <y, x> - s t with |y|^2 / (4 u) <= s."""
     x, t = whole(g), g.args[1]
-    axis, value, c = getattr(g, "axis", None), value_of(t), value_of(u)
+    axis, value = getattr(g, "axis", None), value_of(t)
     if value is None and axis is not None:
         return None
     if value is None:
         y, s = new(x.shape), new(g.shape, "s", nonneg=True)
         return Conjugate([(y, x), (-s, t)], 0, [cp.SOC(s + u, cp.hstack([vector(y), s - u]))])
     r, y = residual(g, x, u, new)
+    k, c = 1 / float(value.flat[0]), value_of(u)
     if axis is None and c is not None:  # r is the residual: 2 k r'(b - a) - k |r|^2
-        k = float(c.flat[0] / value.flat[0])
+        k = float(c.flat[0]) * k
         return Conjugate([(times(2 * k, y), x)], times(k, cp.sum_squares(r)))
-    cost, cones = square_over(r, along(axis, 4 / float(value.flat[0]) * u, r.shape), new)
+    cost, cones = square_over(r, along(axis, times(k, u), r.shape), new)
     return Conjugate([(y, x)], in_shape(cp.sum(cost, axis=axis), g.shape) if cost.shape else cost, cones)
 
 
 def form(x: cp.Expression, root: Array, u: cp.Expression, new: New) -> Conjugate:
     """Return the entry of x'RR'x: y = R z with the cost |z|^2 / (4 u)."""
     z = new((root.shape[1], *x.shape[1:]), "z")
-    cost, cones = square_over(z, along(None, 4 * u, z.shape), new)
+    cost, cones = square_over(z, along(None, u, z.shape), new)
     return Conjugate([(cp.Constant(root, name="R") @ z, x)], cost, cones)
 
 
-@conjugate("QuadForm")
+@conjugate("QuadForm", numbers=True)
 def quadratic_form(g: Any, u: cp.Expression, new: New) -> Conjugate:
     """x'RR'x, with the root R of the matrix or of its negative."""
     x, P = g.args
@@ -65,18 +74,19 @@ def quadratic_form(g: Any, u: cp.Expression, new: New) -> Conjugate:
     return form(in_shape(x, (x.size,)), root, u, new) if keep.any() else Conjugate([])
 
 
-@conjugate("huber")
+@conjugate("huber", numbers=True)
 def huber(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
     """|y|^2 / (4 u) on |y| <= 2 M u."""
     M = value_of(g.M)
     if M is None:
         return None
     r, y = residual(g, g.args[0], u, new)
-    cost, cones = square_over(r, 4 * u, new)
-    return Conjugate([(y, g.args[0])], cost, [*cones, cp.abs(r) <= 2 * float(M.flat[0]) * u])
+    cost, cones = square_over(r, u, new)
+    size = r if r.is_nonneg() else cp.abs(r)
+    return Conjugate([(y, g.args[0])], cost, [*cones, size <= 2 * float(M.flat[0]) * u])
 
 
-@conjugate("Power", "PowerApprox")
+@conjugate("Power", "PowerApprox", numbers=True)
 def power(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
     """The power |y|^q u^(1 - q) with 1/p + 1/q = 1, times a constant.
 
@@ -88,7 +98,7 @@ def power(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
         return None
     if p == 2:
         r, y = residual(g, x, u, new)
-        return Conjugate([(y, x)], *square_over(r, 4 * u, new))
+        return Conjugate([(y, x)], *square_over(r, u, new))
     q = p / (p - 1)
     y = new(x.shape, nonneg=p < 1)
     z = y if p < 1 or p % 2 == 0 else new(x.shape, "v", nonneg=True)

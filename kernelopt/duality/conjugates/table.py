@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 from cvxpy.constraints.constraint import Constraint
 
-from kernelopt.duality.adjoints import uniform
+from kernelopt.duality.adjoints import uniform, value_of
 
 
 class Conjugate(NamedTuple):
@@ -92,17 +92,21 @@ Entry = Callable[[Any, cp.Expression, New], Conjugate | None]
 CONJUGATES: dict[str, Entry] = {}
 SUPPORTS: set[str] = set()
 """The atoms whose cost is zero, so that u may be any expression, of parameters too."""
+NUMBERS: set[str] = set()
+"""The atoms of which u may be any positive numbers."""
 
 
-def conjugate(*atoms: str | type, support: bool = False) -> Callable[[Entry], Entry]:
+def conjugate(*atoms: str | type, support: bool = False, numbers: bool = False) -> Callable[[Entry], Entry]:
     """Register a function (g, u, new) -> Conjugate as the entry of atoms, by their classes or the names.
 
     Parameters
     ----------
     atoms : str or class
     support : bool, default False
-        Whether the cost is always zero. Elsewhere u is a number, or an expression of multipliers alone: a
-        weight with parameters, or one that has zeros, multiplies the conjugate for u = 1.
+        Whether the cost is always zero, so that u may be any expression. Elsewhere u is one or an expression
+        of multipliers: numbers and parameters multiply the conjugate for u = 1.
+    numbers : bool, default False
+        Whether u may be any positive numbers too.
 
     Notes
     -----
@@ -120,8 +124,8 @@ def conjugate(*atoms: str | type, support: bool = False) -> Callable[[Entry], En
         for atom in atoms:
             name = atom if isinstance(atom, str) else atom.__name__
             CONJUGATES[name] = entry
-            if support:
-                SUPPORTS.add(name)
+            SUPPORTS.update([name] * support)
+            NUMBERS.update([name] * numbers)
         return entry
 
     return keep
@@ -130,6 +134,12 @@ def conjugate(*atoms: str | type, support: bool = False) -> Callable[[Entry], En
 def in_shape(e: Any, shape: tuple[int, ...]) -> Any:
     """Return an expression in another shape of the same size."""
     return cp.reshape(e, shape, order="F") if e.shape != shape else e
+
+
+def all_one(u: cp.Expression) -> bool:
+    """Whether a weight is the number one in all entries, as that of a term with a constant weight is."""
+    value = value_of(u)
+    return value is not None and bool((value == 1).all())
 
 
 def slices(g: Any, function: Callable[..., cp.Expression], y: cp.Expression, u: cp.Expression) -> Any:
