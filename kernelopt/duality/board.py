@@ -18,8 +18,8 @@ from cvxpy.constraints.constraint import Constraint
 
 from kernelopt.duality.adjoints import uniform, value_of
 from kernelopt.duality.equations import Equation, Swept, is_symmetric
+from kernelopt.duality.lagrangian import Multiplier, Term, total
 from kernelopt.duality.squares import Excess, PositivePart, positive_part_of
-from kernelopt.duality.sweep import Multiplier, Term, total
 from kernelopt.language.risk import Risk
 from kernelopt.structure.structure import implies
 from kernelopt.structure.trees import replaced

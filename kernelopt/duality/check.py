@@ -12,9 +12,9 @@ from cvxpy.atoms.atom import Atom
 from cvxpy.constraints import PSD
 from cvxpy.constraints.constraint import Constraint
 
+from kernelopt.duality.lagrangian import Multiplier
 from kernelopt.duality.residuals import largest, largest_violation, product, set_point
 from kernelopt.duality.solving import ACCURATE
-from kernelopt.duality.sweep import Multiplier
 from kernelopt.duality.symbols import dense
 from kernelopt.structure.affine import Affine, flat
 from kernelopt.structure.structure import Structure

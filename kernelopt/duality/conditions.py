@@ -9,6 +9,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.duality.dualize import swept
+from kernelopt.duality.lagrangian import Term
 from kernelopt.duality.residuals import (
     alphas,
     largest,
@@ -20,7 +21,7 @@ from kernelopt.duality.residuals import (
     solved_at,
 )
 from kernelopt.duality.statement import SIGNS
-from kernelopt.duality.sweep import Term, term_name
+from kernelopt.duality.sweep import term_name
 from kernelopt.duality.symbols import dense
 from kernelopt.errors import InputError, KerneloptError
 from kernelopt.language.fidelity import Distance

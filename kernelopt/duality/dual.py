@@ -20,6 +20,7 @@ from kernelopt.duality.naming import Pair, pair_of
 from kernelopt.duality.residuals import set_value
 from kernelopt.duality.solving import ACCURATE, USABLE, optimize, put
 from kernelopt.errors import ConvergenceWarning, InfeasibleError, ParameterError, UnboundedError
+from kernelopt.numerics.nearest_correlation import positive_part
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import short
 from kernelopt.threads import COMPILING
@@ -233,7 +234,7 @@ class Dual(cp.Problem):  # type: ignore[misc]
         swept = self.made.swept.problem
         value = self.made.structure.sign * best_of(swept)
         for part in self.made.state.hidden.values():
-            part.P.save_value(positive(part.G.value) if status in USABLE else None)
+            part.P.save_value(positive_part(part.G.value) if status in USABLE else None)
         values = {v.id: v.value for v in self.variables()}
         put(self, Solution(status, value, values, {}, dict(swept.solution.attr)))
         self._value = value  # that of the solver: at a multiplier of zero the objective has 0 / 0
@@ -280,12 +281,6 @@ def best_of(problem: cp.Problem) -> float:
 def is_trivial(c: Constraint) -> bool:
     """Whether a constraint has no variables and no parameters, and is true."""
     return not c.variables() and not c.parameters() and bool(c.value())
-
-
-def positive(G: Any) -> Array:
-    """Return the positive part of a symmetric matrix."""
-    values, vectors = np.linalg.eigh((G + G.T) / 2)
-    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
 def projected(v: cp.Variable, value: Array) -> Array:

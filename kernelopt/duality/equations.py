@@ -15,7 +15,8 @@ from cvxpy.constraints import PSD
 from cvxpy.constraints.constraint import Constraint
 
 from kernelopt.duality.adjoints import is_number
-from kernelopt.duality.sweep import Sweep, total
+from kernelopt.duality.lagrangian import total
+from kernelopt.duality.sweep import Sweep
 from kernelopt.duality.symbols import dense
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array, Mask

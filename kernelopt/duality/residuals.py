@@ -16,8 +16,8 @@ from cvxpy.constraints import Equality, Inequality
 from cvxpy.constraints.constraint import Constraint
 
 from kernelopt.duality.equations import Swept
+from kernelopt.duality.lagrangian import Multiplier, Term
 from kernelopt.duality.solving import solved
-from kernelopt.duality.sweep import Multiplier, Term
 from kernelopt.duality.symbols import dense
 from kernelopt.errors import SolverError
 from kernelopt.language.risk import Risk
@@ -105,6 +105,51 @@ def weighed(term: Term) -> float:
 def residual(term: Term) -> float:
     """Return u g(a) + cost - <y, a> at the present values: never negative, and zero at a subgradient."""
     return weighed(term) - number(present(term.bound))
+
+
+def near_random(
+    variables: Sequence[cp.Variable], constraints: list[Constraint], rng: np.random.Generator
+) -> None:
+    """Set variables, which hold a feasible point, to a random one: half way to one near to random values.
+
+    The other point is the projection of random values, of the size of the first one's, on the constraints;
+    all points between the two are feasible.
+    """
+    now = [dense(v.value) for v in variables]
+    size = max(map(largest, now), default=0.0) or 1.0
+    distances = [cp.sum_squares(v - rng.normal(scale=size, size=v.shape)) for v in variables]
+    if distances:
+        solved(cp.Problem(cp.Minimize(cp.sum(distances) / size**2), constraints))
+    for v, value in zip(variables, now, strict=True):
+        set_value(v, (value + dense(v.value)) / 2)
+
+
+def risk_residual(term: Term, alpha: Array) -> float:
+    """Return how far the minimum of loss(z) + alpha'z over z is from l(alpha), which the loss states."""
+    learner = term.atom.learner
+    alpha = learner.loss.project(alpha / term.unit.value, learner.y, learner.bias is not None)
+    z = cp.Variable(learner.n)
+    least = solved(cp.Problem(cp.Minimize(learner.loss.expression(z, learner.y) + alpha @ z)))
+    value = learner.loss.dual_value(alpha, learner.y)
+    return float(abs(least - value) / max(1.0, abs(value)))
+
+
+def maximum_of(term: Term) -> float:
+    """Return the maximum over the variables of a term of <y, a> - cost, at the values of its arguments."""
+    given = [*term.weight.variables(), *(a for _, a in term.pairs)]
+    fixed = {id(e): cp.Constant(present(e)) for e in given}
+    problem = copied_problem(cp.Problem(cp.Maximize(term.bound), term.domain), fixed)
+    return value_apart(cp.Problem(problem.objective, [c for c in problem.constraints if c.variables()]))
+
+
+def value_apart(problem: cp.Problem) -> float:
+    """Return the optimum of a problem, and leave its variables the values that they have."""
+    old = [(v, v.value) for v in problem.variables()]
+    try:
+        return solved(problem)
+    finally:
+        for v, value in old:
+            v.save_value(value)
 
 
 def product(constraint: Any, multiplier: Multiplier) -> float:

@@ -9,27 +9,29 @@ from itertools import pairwise
 import cvxpy as cp
 import numpy as np
 from cvxpy.constraints import Equality, Inequality, NonPos, Zero
-from cvxpy.constraints.constraint import Constraint
 
 from kernelopt.duality.board import Stated
 from kernelopt.duality.dual import Dual
+from kernelopt.duality.lagrangian import Term, pairing, times
 from kernelopt.duality.naming import multiplier_tags, notation_of, stated_dual
 from kernelopt.duality.primal import ExplicitRisk, primal_of
 from kernelopt.duality.rendering import enumerated, listed
 from kernelopt.duality.residuals import (
     alphas,
-    largest,
     largest_violation,
+    maximum_of,
+    near_random,
     objective_at,
     present,
     residual,
+    risk_residual,
     set_value,
     slacks,
+    value_apart,
     weighed,
 )
 from kernelopt.duality.solving import solved
 from kernelopt.duality.statement import Statement, constraint_lines, sign_lines
-from kernelopt.duality.sweep import Term, pairing
 from kernelopt.duality.symbols import dense
 from kernelopt.duality.written import (
     PRODUCT,
@@ -39,14 +41,12 @@ from kernelopt.duality.written import (
     added,
     filled,
     inside,
-    multiplied,
     name_of,
     negated,
 )
 from kernelopt.errors import KerneloptError
 from kernelopt.structure.structure import Structure
-from kernelopt.structure.trees import copied_problem, number
-from kernelopt.validation import Array
+from kernelopt.structure.trees import number
 
 LONGEST = 50  # characters of a function in a title
 RULES = {
@@ -131,7 +131,7 @@ class Derivative:
         constraints = [*explicit.constraints, *structure.domains]
         self.optimum = sign * self.dual.check().dual
         self.best = solved(cp.Problem(cp.Minimize(sign * explicit.objective.args[0]), constraints))
-        self.off = largest_violation(constraints) if explicit.variables() else 0.0
+        self.off = largest_violation(constraints)
         domains = [c for c in structure.atom_domains if c.is_dcp()]
         near_random(structure.variables, [*constraints, *domains], rng)
         point = {v.id: v.value for v in structure.variables}
@@ -182,15 +182,12 @@ class Derivative:
 
     def term_step(self, term: Term, title: str | None) -> Step:
         """Return the step that states one term as a maximum over its dual variables."""
-        variables, name, u = term.variables, self.notation(term.atom), term.weight
-        factor = self.notation(cp.sum(u) if u.size == 1 else u)
-        entrywise = min(u.size, term.atom.size) > 1
-        joint = (" * ", r" \odot ") if entrywise else (" ", r"\,")
+        variables, name = term.variables, self.notation(term.atom)
         over = listed(enumerated([self.notation(v) for v in variables]))
-        bound = self.notation(term.bound)
+        whole = self.notation(times(term.weight, term.atom if term.sign > 0 else -term.atom))
         lines = [
-            multiplied(factor, negated(name) if term.sign < 0 else name, *joint),
-            filled("  = max over @0 of @1", r"\quad = \max_{@0}\ @1", over, bound),
+            whole,
+            filled("  = max over @0 of @1", r"\quad = \max_{@0}\ @1", over, self.notation(term.bound)),
         ]
         conditions = [
             *constraint_lines(term.domain, self.notation, {}),
@@ -227,10 +224,9 @@ class Derivative:
             rest = self.L - self.D - sum(residual(term) for term in self.swept.lagrangian.terms)
             rest -= sum(np.sum(dense(e.gradient.value) * dense(e.variable.value)) for e in self.equations)
             words = f"L less the sum of the terms and <gradient, x>, at random points, is {rest:.1e}"
-            cones = len(self.equations) < len(
-                self.swept.equations
-            )  # what the cones of an atom leave is not negative
-            return words, (max(0.0, -rest) if cones else abs(rest)) / self.size
+            if len(self.equations) < len(self.swept.equations):  # what the cones of an atom leave is >= 0
+                rest = min(0.0, rest)
+            return words, abs(rest) / self.size
 
         return self.step("The gradient's equation", lines, check)
 
@@ -277,51 +273,6 @@ class Derivative:
             filled(text, equal, inside(objective, PRODUCT), over),
         ]
         return self.step("Weak and strong duality", lines, check)
-
-
-def near_random(
-    variables: Sequence[cp.Variable], constraints: list[Constraint], rng: np.random.Generator
-) -> None:
-    """Set variables, which hold a feasible point, to a random one: half way to one near to random values.
-
-    The other point is the projection of random values, of the size of the first one's, on the constraints;
-    all points between the two are feasible.
-    """
-    now = [dense(v.value) for v in variables]
-    size = max(map(largest, now), default=0.0) or 1.0
-    distances = [cp.sum_squares(v - rng.normal(scale=size, size=v.shape)) for v in variables]
-    if distances:
-        solved(cp.Problem(cp.Minimize(cp.sum(distances) / size**2), constraints))
-    for v, value in zip(variables, now, strict=True):
-        set_value(v, (value + dense(v.value)) / 2)
-
-
-def risk_residual(term: Term, alpha: Array) -> float:
-    """Return how far the minimum of loss(z) + alpha'z over z is from l(alpha), which the loss states."""
-    learner = term.atom.learner
-    alpha = learner.loss.project(alpha / term.unit.value, learner.y, learner.bias is not None)
-    z = cp.Variable(learner.n)
-    least = solved(cp.Problem(cp.Minimize(learner.loss.expression(z, learner.y) + alpha @ z)))
-    value = learner.loss.dual_value(alpha, learner.y)
-    return float(abs(least - value) / max(1.0, abs(value)))
-
-
-def maximum_of(term: Term) -> float:
-    """Return the maximum over the variables of a term of <y, a> - cost, at the values of its arguments."""
-    given = [*term.weight.variables(), *(a for _, a in term.pairs)]
-    fixed = {id(e): cp.Constant(present(e)) for e in given}
-    problem = copied_problem(cp.Problem(cp.Maximize(term.bound), term.domain), fixed)
-    return value_apart(cp.Problem(problem.objective, [c for c in problem.constraints if c.variables()]))
-
-
-def value_apart(problem: cp.Problem) -> float:
-    """Return the optimum of a problem, and leave its variables the values that they have."""
-    old = [(v, v.value) for v in problem.variables()]
-    try:
-        return solved(problem)
-    finally:
-        for v, value in old:
-            v.save_value(value)
 
 
 def least(risk: ExplicitRisk) -> Written:
