@@ -11,10 +11,7 @@ from cvxpy.constraints.constraint import Constraint
 
 Option = tuple[tuple[int, ...], str, dict[str, Any]]  # shape, letter, attributes of a multiplier
 LETTERS = {"SOC": "ty", "ExpCone": "uvw", "PowCone3D": "uvw", "PowConeND": "Wz"}
-SIGNS = {
-    "Inequality": "nonneg", "NonNeg": "nonneg", "NonPos": "nonneg", "PSD": "PSD",
-    "Equality": "symmetric", "Zero": "symmetric",
-}  # fmt: skip
+SIGNED = ("Inequality", "NonNeg", "NonPos")
 
 
 def letters(c: Any) -> list[Option] | None:
@@ -23,13 +20,12 @@ def letters(c: Any) -> list[Option] | None:
     if kind in LETTERS:
         pairs = zip(LETTERS[kind], c.args, strict=True)
         return [(tuple(arg.shape), letter, {"nonneg": letter == "t"}) for letter, arg in pairs]
-    if kind not in SIGNS:
+    if kind not in (*SIGNED, "Equality", "Zero", "PSD"):
         return None
-    e = c.expr if isinstance(c, Inequality | Equality) else c.args[0]
-    symmetric = e.ndim == 2 and e.size > 1 and e.is_symmetric()
-    holds = {"nonneg": True, "PSD": e.ndim == 2, "symmetric": symmetric}
-    names = {SIGNS[kind], "symmetric"} if kind != "PSD" else {"PSD"}
-    return [(tuple(e.shape), "y", {name: True for name in names if holds[name]})]
+    e, psd = c.expr if isinstance(c, Inequality | Equality) else c.args[0], kind == "PSD"
+    symmetric = not psd and e.ndim == 2 and e.size > 1 and e.is_symmetric()
+    given = {"nonneg": kind in SIGNED, "symmetric": symmetric, "PSD": psd and e.ndim == 2}
+    return [(tuple(e.shape), "y", given)]
 
 
 def dual_cone(c: Any, y: list[cp.Variable]) -> list[Constraint]:

@@ -99,13 +99,11 @@ def swept(structure: Structure) -> tuple[Swept, bool]:
     parametric = bool(problem.is_dpp())
     entries = lasting_zeros(structure) if parametric else all_zero_weights(structure)
     zero = {v.id: mask for v, mask in entries.items()}
-    numbers: dict[int, Any] = {} if parametric else {id(p): p.value for p in problem.parameters()}
-    constants: dict[int, Any] = {
-        id(p): cp.Constant(p.value, name=p.name()) for p in problem.parameters() if id(p) in numbers
-    }
-    for v in structure.user_variables:
-        if v.id in zero and zero[v.id].all():
-            constants[id(v)] = cp.Constant(np.zeros(v.shape))
+    given = [] if parametric else problem.parameters()
+    numbers = {id(p): p.value for p in given}
+    gone = [v for v in structure.user_variables if v.id in zero and zero[v.id].all()]
+    constants: dict[int, Any] = {id(p): cp.Constant(p.value, name=p.name()) for p in given}
+    constants |= {id(v): cp.Constant(np.zeros(v.shape)) for v in gone}
     if constants:
         constants |= {id(node): with_numbers(node, constants, numbers) for node in risks(problem)}
         problem = copied_problem(problem, constants)

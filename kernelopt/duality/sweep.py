@@ -104,13 +104,11 @@ class Sweep:
         if name not in CONJUGATES:
             return False
         sign = 1.0 if g.is_atom_convex() else -1.0
-        u, weight = W if sign > 0 else -W, value_of(W)
-        scale = None
-        if weight is not None:
-            u = cp.Constant(sign * weight)
-        number = name in NUMBERS and weight is not None and weight.all()
-        if u.is_constant() and name not in SUPPORTS and not number:
-            scale, u = u, cp.Constant(np.ones(u.shape))
+        weight = value_of(W)
+        u = cp.Constant(sign * weight) if weight is not None else W if sign > 0 else -W
+        positive = weight is not None and weight.all()
+        taken = name in SUPPORTS or not u.is_constant() or (name in NUMBERS and positive)
+        scale, u = (None, u) if taken else (u, cp.Constant(np.ones(u.shape)))
         self.new.of = "the fit of a risk" if isinstance(g, Risk) else f"the atom {term_name(g)}"
         self.new.number = self.numbers.get(id(g), "")
         self.new.entrywise = scale is not None and uniform(scale) is None
