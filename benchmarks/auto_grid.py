@@ -9,6 +9,7 @@ import numpy as np
 import kernelopt as ko
 from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
 from kernelopt.methods.selection import applicable
+from kernelopt.numerics.rounding import split_sums
 from kernelopt.structure.structure import Structure
 
 LOSSES = {
@@ -186,6 +187,11 @@ def warm_up(solve):
 
     "exact" and "cutting-plane" use what the others use, and the one machine of the certificates.
     """
+    for order in "CF":  # compensated sums are used only where sums cancel
+        for writeable in (True, False):
+            A = np.eye(2, order=order)
+            A.setflags(write=writeable)
+            split_sums(A, np.ones(2))
     builds = [
         *(partial(of_loss, lp_norm.primal, 20, 3, loss, p=p) for loss in LOSSES for p in (4 / 3, np.inf)),
         *(

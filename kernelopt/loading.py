@@ -44,7 +44,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     ...     model = ko.load(solution.save(f"{folder}/model.npz"))
     >>> model.decision_function([[-1.0], [5.0]]).round(1)
     array([-2.6,  2.6])
-    >>> model.certify(X, y).gap < 1e-5
+    >>> ko.certify(problem, model).gap < 1e-5
     True
     """
     target = as_path(path, "path")

@@ -15,6 +15,7 @@ from unittest import mock
 
 import cvxpy as cp
 import numpy as np
+import pytest
 
 import kernelopt as ko
 from kernelopt.methods import driver
@@ -31,11 +32,16 @@ SEEN: set[tuple[Any, ...]] = set()  # structures whose dual has been checked in 
 
 
 class Built:
-    """Problems in the order in which they were built, and the certified values of those that were solved."""
+    """Problems in the order in which they were built, and the certified values of those that were solved.
+
+    `unclosed` has those whose certified gap is above the tolerance. A page that shows one, because it has no
+    multiplier or a duality gap, catches the warning that `ko.solve` gives; elsewhere that is an error.
+    """
 
     def __init__(self) -> None:
         self.problems: list[cp.Problem] = []
         self.bounds: dict[int, tuple[float, float]] = {}
+        self.unclosed: set[int] = set()
 
     def check_duals(self) -> list[cp.Problem]:
         """Check the dual of one problem of each structure, and return those that are too large for that."""
@@ -45,7 +51,7 @@ class Built:
             kind = structure_of(problem)
             if is_large(problem):
                 large.append(problem)
-            elif kind not in SEEN:
+            elif kind not in SEEN and id(problem) not in self.unclosed:
                 SEEN.add(kind)
                 check_dual(problem, self.bounds.get(id(problem)))
         return large
@@ -66,6 +72,8 @@ def problems_built(page: str) -> Iterator[Built]:
     def solved(*args: Any, **options: Any) -> Any:
         found = solution(*args, **options)
         built.bounds[id(found.problem)] = (found.lower, found.upper)
+        if found.status != cp.OPTIMAL:
+            built.unclosed.add(id(found.problem))
         return found
 
     with mock.patch.object(cp.Problem, "__init__", recorded), mock.patch.object(driver, "Solution", solved):
@@ -96,8 +104,17 @@ def is_large(problem: cp.Problem) -> bool:
 
 
 def check_dual(problem: cp.Problem, bounds: tuple[float, float] | None) -> None:
-    """Check that the dual has the value of the primal at a feasible point, within the certified bounds."""
-    found = ko.dualize(problem).check()
+    """Check that the dual has the value of the primal at a feasible point, within the certified bounds.
+
+    An unbounded dual is that of a problem which is proved to be infeasible.
+    """
+    try:
+        found = ko.dualize(problem).check()
+    except ko.UnboundedError:
+        with pytest.raises(ko.InfeasibleError) as raised:
+            ko.solve(problem)
+        assert raised.value.proof is not None, problem
+        return
     size = max(1.0, abs(found.primal))
     assert found.gap <= ACCURATE, (problem, found)
     assert max(found.feasibility, found.stationarity) <= ACCURATE * size, (problem, found)

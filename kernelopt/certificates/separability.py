@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelopt.certificates.exceeded import unattainable
 from kernelopt.certificates.statements.conflicts import inseparable
+from kernelopt.conic.costs import DENSE_ENTRY
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.errors import ConditionWarning, InfeasibleError
 from kernelopt.language.learner import Learner
@@ -24,8 +25,6 @@ from kernelopt.validation import Array
 PROOF_THRESHOLD = 1e-10  # below it a proof that the hulls meet is searched for in exact arithmetic
 ZERO_THRESHOLD = 4e-15  # below it the distance is zero up to the rounding of the kernels' entries
 WARNING_THRESHOLD = 1e-5  # below it the distance is under 0.3 % of the points' norms: a warning
-# Seconds for each entry of the kernel, of its factor and of cvxpy's compilation: measured.
-COMPILATION = 3.3e-7
 
 
 def check_separable(learner: Learner) -> None:
@@ -102,7 +101,7 @@ def unit_mean_diagonal(K: Array) -> Array:
 
 def nearest_hull_points(K: Array, y: Array, bias: bool) -> Array | None:
     """Return the signed convex weights of the nearest points of the two classes' hulls in feature space."""
-    check(COMPILATION * K.size)
+    check(DENSE_ENTRY * K.size)
     L = pivoted_cholesky(K, "the sum of the kernels")
     with quietly():
         a = cp.Variable(y.size, nonneg=True)

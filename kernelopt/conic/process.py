@@ -16,10 +16,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from kernelopt.errors import InsufficientMemoryError
+
 CHILD = """
 import io, json, os, sys
 out = os.fdopen(os.dup(1), "wb")
 os.dup2(2, 1)  # standard output is for the result alone; what the solver prints goes to stderr
+def ended(kind, error, trace):
+    sys.__excepthook__(kind, error, trace)
+    os._exit(75 if issubclass(kind, MemoryError) else 1)  # 75: NO_MEMORY
+sys.excepthook = ended
 import clarabel, numpy as np, scipy.sparse as sp
 sent = np.load(io.BytesIO(sys.stdin.buffer.read()), allow_pickle=False)
 header = json.loads(str(sent["header"]))
@@ -40,6 +46,12 @@ try:
 except BrokenPipeError:  # the parent has ended or closed the pipe
     os._exit(1)
 """
+
+
+# Exit statuses of a process that had no memory: killed by the kernel, aborted by the solver's allocator, and
+# `MemoryError`, which the process turns into a status of its own.
+NO_MEMORY = 75
+OUT_OF_MEMORY = (-9, -6, NO_MEMORY)
 
 
 class ProcessFailed(Exception):
@@ -72,6 +84,8 @@ class SolverProcess:
                 self.arrays[name + part] = getattr(matrix, part)
         header = {"cones": cones, "settings": settings, "P": P.shape, "A": A.shape}
         self.arrays["header"] = json.dumps(header)
+        orders = [cone[1] for cone in cones if cone[0] == "PSDTriangleConeT"]
+        self.described = f"semidefinite cones of the orders {orders}" if orders else f"{len(c)} variables"
         # In a session of its own the process gets no Ctrl-C from the terminal: the parent kills it.
         self.process = subprocess.Popen(  # noqa: S603 (our own interpreter and our own text)
             [sys.executable, "-P", "-c", CHILD],
@@ -87,10 +101,19 @@ class SolverProcess:
         ------
         ProcessFailed
             If the process ended without a result.
+        InsufficientMemoryError
+            If it ended for lack of memory.
         """
         sent = io.BytesIO()
         np.savez(sent, **self.arrays)
         raw, _ = self.process.communicate(sent.getvalue())
+        if self.process.returncode in OUT_OF_MEMORY:
+            raise InsufficientMemoryError(
+                "a conic solve must fit into memory, got a process of Clarabel that ended without it (status "
+                f"{self.process.returncode}), for {self.described}. Pass solver='SCS', which stores no dense "
+                "block, or take fewer points, or another method: kernelopt.explain(problem) lists those that "
+                "apply."
+            )
         if self.process.returncode != 0:
             raise ProcessFailed
         with np.load(io.BytesIO(raw), allow_pickle=False) as found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cvxpy as cp
@@ -17,6 +18,8 @@ from kernelopt.structure.structure import Structure
 if TYPE_CHECKING:
     from kernelopt.duality.dual import Made
 
+UNLABELLED = re.compile(r"multiplier of the constraint \d+")
+
 
 class Pair(NamedTuple):
     """A problem and a dual of it as they are written.
@@ -29,7 +32,7 @@ class Pair(NamedTuple):
     sums : tuple of (Written, Written)
         The kernels as functions of their weights, such as K(theta).
     legend, of_dual : dict from name to meaning
-        The data of both problems, and of the dual alone.
+        The data of both problems; and of the dual alone, with its multipliers of constraints without a label.
     """
 
     primal: Statement
@@ -52,9 +55,12 @@ def pair_of(structure: Structure, dual: cp.Problem, made: Made | None) -> Pair:
     legend = symbols.printed()
     stated = stated_dual(dual, notation, made)
     of_dual = symbols.printed()
+    meaning = made.swept.new.meaning if made else {}
+    multipliers = {v.name(): f"multiplier of {meaning.get(v.name())}" for v in dual.variables()}
+    told = {name: of for name, of in multipliers.items() if UNLABELLED.fullmatch(of)}
     where = eliminated(made, notation) if made else ()
     sums = tuple(symbols.sums.values())
-    return Pair(primal, stated, where, sums, {**legend, **of_dual, **symbols.printed()}, of_dual)
+    return Pair(primal, stated, where, sums, {**legend, **of_dual, **symbols.printed()}, told | of_dual)
 
 
 def stated_dual(dual: cp.Problem, notation: Notation, made: Made | None) -> Statement:

@@ -8,7 +8,7 @@ import cvxpy as cp
 
 from kernelopt.duality.dual import Dual
 from kernelopt.duality.dualize import dualize
-from kernelopt.duality.layout import beside, latex_pair, latex_problem, legend_text
+from kernelopt.duality.layout import beside, latex_problem, legend_text
 from kernelopt.duality.naming import notation_of, pair_of
 from kernelopt.duality.primal import primal_of
 from kernelopt.duality.statement import Statement
@@ -53,7 +53,7 @@ class Shown:
 
     def _repr_latex_(self) -> str:
         equations = [f"{name.tex} = {value.signed_tex}" for name, value in (*self.sums, *self.where)]
-        return latex_pair(self.primal, self.dual, equations, self.legend)
+        return latex_problem(self.primal, self.dual, equations=equations, legend=self.legend)
 
 
 def show(problem: cp.Problem, dual: cp.Problem | None = None) -> Shown:
@@ -132,4 +132,4 @@ def latex_of(problem: cp.Problem) -> str:
         notation = notation_of(structure)
         statement, _ = primal_of(structure, notation, {})
     equations = [f"{name.tex} = {value.signed_tex}" for name, value in notation.symbols.sums.values()]
-    return latex_problem(statement, equations)
+    return latex_problem(statement, equations=equations)

@@ -13,13 +13,7 @@ import numpy as np
 from kernelopt.duality.notation import LEQ, Notation
 from kernelopt.duality.rendering import enumerated, listed
 from kernelopt.duality.symbols import dense
-from kernelopt.duality.written import (
-    SUM,
-    ZERO,
-    Written,
-    filled,
-    name_of,
-)
+from kernelopt.duality.written import SUM, ZERO, Written, filled, name_of, word
 
 SIGNS = {
     "nonneg": (">= 0", r"\geq 0"), "nonpos": ("<= 0", r"\leq 0"),
@@ -49,10 +43,7 @@ class Line:
     @property
     def whole(self) -> Written:
         """The constraint in one piece."""
-        text, tex = (
-            " ".join(getattr(part, side) for part in self.chain) for side in ("signed_text", "signed_tex")
-        )
-        return Written(text, tex, SUM)
+        return listed(self.chain, " ", " ")._replace(binds=SUM)
 
 
 @dataclass(frozen=True)
@@ -89,29 +80,29 @@ def statement_of(
     variables = [v for v in problem.variables() if v.id not in hidden]
     variables.sort(key=lambda v: order.index(v.name()) if v.name() in order else len(order))
     constraints = [c for c in problem.constraints if not any(v.id in hidden for v in c.variables())]
-    lines, rest = between(constraint_lines(constraints, notation, {}), variables, notation)
-    lines += sign_lines(rest, notation) + bound_lines(variables, notation, {})
+    lines = constraint_lines(constraints, notation, {})
+    for i, (left, *rest) in enumerate(line.chain for line in lines):  # y <= e with y >= 0 is 0 <= y <= e
+        found = [v for v in variables if v.attributes["nonneg"] and notation(v) == left]
+        if found and rest and rest[0] is LEQ and len(rest) == 2:
+            lines[i] = Line((ZERO, LEQ, *lines[i].chain), lines[i].tag)
+    bounded = {line.chain[2] for line in lines if line.chain[0] == ZERO and len(line.chain) == 5}
+    lines += sign_lines([v for v in variables if notation(v) not in bounded], notation)
+    lines += bound_lines(variables, notation, {})
     names = tuple(enumerated([notation(v) for v in variables]))
     return Statement(isinstance(problem.objective, cp.Maximize), names, value, tuple(lines))
 
 
 def tag_of(label: str | None) -> tuple[Written, ...]:
-    """Return a label as a tag; the gradient by a variable of an atom, which has no name, has none."""
-    return (label_written(label),) if label and not re.fullmatch(r"d/d (var\d+|)", label) else ()
-
-
-def label_written(label: str) -> Written:
-    """Return a label: that of a gradient, such as d/d theta, is the name of the variable."""
-    if label.startswith("d/d "):
-        return name_of(label.removeprefix("d/d "))
-    bias = re.fullmatch(r"bias ?(\d*)", label)
-    if bias:
-        return name_of("b" + bias[1])
-    return Written(label, name_of(f"x[{label}]").tex.removeprefix("x_{").removesuffix("}"))
+    """Return a label as a tag: of d/d x the variable x, of a bias its name, of an atom's variable nothing."""
+    by = re.fullmatch(r"(?:d/d |bias ?(?=\d*$))(.*)", label or "")
+    if by is None:
+        return (Written(label, word(label)),) if label else ()
+    name = by[1] if label and label.startswith("d/d ") else f"b{by[1]}"
+    return (name_of(name),) if name and not re.fullmatch(r"var\d+", name) else ()
 
 
 def constraint_lines(
-    constraints: list[Any], notation: Notation, tags: Tags, places: bool = False
+    constraints: Sequence[Any], notation: Notation, tags: Tags, places: bool = False
 ) -> list[Line]:
     """Return constraints as lines; lower <= e and e <= upper become one.
 
@@ -122,82 +113,52 @@ def constraint_lines(
         notation.symbols.label = constraint.label or ""
         if places:
             notation.symbols.place = constraint.label or f"constraint {i}"
-        chain = tuple(notation.constraint(constraint))
-        line = Line(chain, tags.get(i, tag_of(constraint.label)))
-        joined = joined_lines(lines[-1], line) if lines else None
-        if joined is not None:
-            lines[-1] = joined
-        else:
-            lines.append(line)
+        line = Line(tuple(notation.constraint(constraint)), tags.get(i, tag_of(constraint.label)))
+        both = joined_lines(lines[-1], line) if lines else None
+        lines[len(lines) - bool(both) :] = [both or line]
     return lines
 
 
 def joined_lines(first: Line, second: Line) -> Line | None:
     """Return lower <= e <= upper of e >= lower and e <= upper, None of other pairs."""
-    if len(first.chain) != 3 or len(second.chain) != 3:
+    chains = [line.chain if line.chain[1:2] == (LEQ,) else line.chain[::-1] for line in (first, second)]
+    if any(len(line.chain) != 3 or line.chain[1].text == "==" for line in (first, second)):
         return None
-    if first.chain[1].text == "<=" and second.chain[1].text == ">=":
-        first, second = second, first
-    if second.chain[1].text != "<=":
+    if first.chain[1] is LEQ is not second.chain[1]:
+        chains.reverse()
+    lower, upper = chains
+    if lower[2] != upper[0]:
         return None
-    left, sign, right = first.chain
-    lower, middle = (left, right) if sign.text == "<=" else (right, left)
-    if sign.text == "==" or middle.signed_text != second.chain[0].signed_text:
-        return None
-    whole = boxed({part.text for part in (*first.tag, *second.tag)})
-    tag = tag_of(whole) or tuple(dict.fromkeys((*first.tag, *second.tag)))
-    return Line((lower, LEQ, *second.chain), tag)
+    tag = tuple(dict.fromkeys((*first.tag, *second.tag)))
+    words = re.fullmatch(r"lower( \d+)?;upper( \d+)?", ";".join(sorted(part.text for part in tag)))
+    return Line((lower[0], LEQ, lower[2], LEQ, upper[2]), tag_of(f"box{words[1] or ''}") if words else tag)
 
 
-def boxed(labels: set[str]) -> str:
-    """Return "box 1" for the labels "lower 1" and "upper 1", and an empty label for any others."""
-    words = {label.partition(" ")[0] for label in labels}
-    numbers = {label.partition(" ")[2] for label in labels}
-    return f"box {numbers.pop()}".rstrip() if words == {"lower", "upper"} and len(numbers) == 1 else ""
-
-
-def between(
-    lines: list[Line], variables: list[cp.Variable], notation: Notation
-) -> tuple[list[Line], list[cp.Variable]]:
-    """Return 0 <= y <= e for every y <= e of a variable y >= 0, and the variables whose signs are left."""
-    positive = {notation(v).text: v for v in variables if v.attributes["nonneg"]}
-    found = list(lines)
-    for i, line in enumerate(lines):
-        one_sided = len(line.chain) == 3 and line.chain[1].text == "<="
-        if one_sided and not line.chain[0].minus and line.chain[0].text in positive:
-            positive.pop(line.chain[0].text)
-            found[i] = Line((ZERO, LEQ, *line.chain), line.tag)
-    return found, [
-        v for v in variables if not v.attributes["nonneg"] or any(v is w for w in positive.values())
-    ]
-
-
-def sign_lines(variables: list[cp.Variable], notation: Notation) -> list[Line]:
-    """Return the signs, cones and bounds of variables as lines."""
-    lines = []
+def sign_lines(variables: Sequence[cp.Variable], notation: Notation) -> list[Line]:
+    """Return the signs and cones of variables as lines."""
+    found = []
     for name, (text, tex) in SIGNS.items():
-        shown = [notation(v) for v in variables if v.attributes[name] is True]
+        shown = enumerated([notation(v) for v in variables if v.attributes[name] is True])
         if shown:
-            joined = listed(enumerated(shown))
-            lines.append(Line((filled(f"@0 {text}", f"@0 {tex}", joined, binds=SUM),)))
-    return lines
+            found.append(Line((filled(f"@0 {text}", f"@0 {tex}", listed(shown), binds=SUM),)))
+    return found
 
 
-def bound_lines(variables: list[cp.Variable], notation: Notation, tags: Tags) -> list[Line]:
+def bound_lines(variables: Sequence[cp.Variable], notation: Notation, tags: Tags) -> list[Line]:
     """Return the bounds of variables as lines; `tags` has their multipliers under "name lower"."""
-    lines, sign = [], LEQ
+    lines = []
     for v in variables:
         if notation.symbols.place:
             notation.symbols.place = f"the bounds of {notation(v).text}"
-        bounds = v.attributes.get("bounds") or ()
-        chain: list[Written] = [notation(v)]
-        tag: tuple[Written, ...] = ()
-        for side, value in zip(("lower", "upper"), bounds, strict=False):
-            limit = value if isinstance(value, cp.Expression) else cp.Constant(dense(value))
-            if limit.is_constant() and np.isinf(limit.value).all():
-                continue
-            chain = [notation(limit), sign, *chain] if side == "lower" else [*chain, sign, notation(limit)]
-            tag += tags.get(f"{v.name()} {side}", ())
-        if len(chain) > 1:
-            lines.append(Line(tuple(chain), tag))
+        bounds = [
+            value if isinstance(value, cp.Expression) else cp.Constant(dense(value))
+            for value in v.attributes.get("bounds") or ()
+        ]
+        made = {
+            f"{v.name()} {side}": v >= limit if side == "lower" else v <= limit
+            for side, limit in zip(("lower", "upper"), bounds, strict=False)
+            if not isinstance(limit, cp.Constant) or not np.isinf(limit.value).all()
+        }
+        names = {i: tags.get(name, ()) for i, name in enumerate(made)}
+        lines += constraint_lines(list(made.values()), notation, names)
     return lines

@@ -5,21 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fractions import Fraction
-from math import isfinite
 from typing import NamedTuple
 
 SUM, PRODUCT, UNIT = 0, 1, 2  # how tightly an expression binds
-GREEK = {
-    "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda",
-    "mu", "nu", "xi", "pi", "rho", "sigma", "tau", "phi", "chi", "psi", "omega", "Gamma", "Delta",
-    "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega",
-}  # fmt: skip
-WORDS = {"eps": r"\varepsilon", "inf": r"\infty"}
-FRACTIONS = {0.5: (1, 2), 0.25: (1, 4), 0.125: (1, 8), 1.5: (3, 2), 0.75: (3, 4)}
-LARGEST_DENOMINATOR = 12  # of an exponent that is printed as a fraction
-SAME = (
-    1e-12  # relative distance up to which an exponent is that fraction: it comes from p / (p - 1) in doubles
+FIELD = re.compile(r"([@~#])(\d)")  # of a template; the mark says SUM, PRODUCT or UNIT
+GREEK = re.compile(
+    "alpha|beta|gamma|delta|epsilon|zeta|eta|theta|iota|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau|phi|chi|psi|omega"
+    "|Gamma|Delta|Theta|Lambda|Xi|Pi|Sigma|Phi|Psi|Omega"
 )
+DIGITS = 6  # of a number
+WORDS = {"eps": r"\varepsilon", "inf": r"\infty"}
+FRACTIONS = (0.5, 0.25, 0.125, 1.5, 0.75)  # numbers that are written as fractions
+LARGEST_DENOMINATOR = 12  # of an exponent that is written as a fraction
+SAME = 1e-12  # relative error of an exponent p / (p - 1) in doubles
 ESCAPED = {c: "\\" + c for c in "_#%{}$"} | {
     "&": r"\,and\,", "\\": r"\backslash ",
     "~": r"\sim ", "^": r"\wedge ", '"': "''", "`": "'", "@": r"\,at\,",
@@ -45,128 +43,102 @@ class Written(NamedTuple):
     minus: bool = False
 
     @property
+    def signed(self) -> Written:
+        """The expression with its sign in what is written."""
+        return filled("-~0", "-~0", self._replace(minus=False), binds=SUM) if self.minus else self
+
+    @property
     def signed_text(self) -> str:
         """The text with its sign."""
-        return f"-{grouped(self, PRODUCT).text}" if self.minus else self.text
+        return self.signed.text
 
     @property
     def signed_tex(self) -> str:
         """The LaTeX with its sign."""
-        return f"-{grouped(self, PRODUCT).tex}" if self.minus else self.tex
-
-    @property
-    def is_zero(self) -> bool:
-        """Whether it is the number zero."""
-        return self.text == "0"
+        return self.signed.tex
 
 
-ZERO, ONE = Written("0", "0"), Written("1", "1")
-
-
-def grouped(part: Written, tight: int) -> Written:
-    """Return an expression without its sign, in brackets where it binds less tightly than `tight`."""
-    if part.binds >= tight:
-        return part._replace(minus=False)
-    return Written(f"({part.text})", rf"\left({part.tex}\right)")
+ZERO = Written("0", "0")
 
 
 def inside(part: Written, tight: int) -> Written:
     """Return an expression with its sign, in brackets where it binds less tightly than `tight`."""
-    if not part.minus:
-        return grouped(part, tight)
-    whole = Written(part.signed_text, part.signed_tex, SUM)
-    return grouped(whole, tight)
-
-
-def negated(part: Written) -> Written:
-    """Return the negative of an expression."""
-    return part._replace(minus=not part.minus) if not part.is_zero else part
-
-
-def added(parts: Sequence[Written]) -> Written:
-    """Return a sum, which begins with a summand of positive sign where there is one."""
-    kept = [part for part in parts if not part.is_zero]
-    if not kept:
-        return ZERO
-    if len(kept) == 1:
-        return kept[0]
-    first = next((i for i, part in enumerate(kept) if not part.minus), 0)
-    ordered = [kept[first], *kept[:first], *kept[first + 1 :]]
-    text, tex = ordered[0].signed_text, ordered[0].signed_tex
-    for part in ordered[1:]:
-        sign = "-" if part.minus else "+"
-        shown = grouped(part, PRODUCT) if part.minus else part
-        text, tex = f"{text} {sign} {shown.text}", f"{tex} {sign} {shown.tex}"
-    return Written(text, tex, SUM)
-
-
-def multiplied(left: Written, right: Written, text: str = " ", tex: str = r"\,") -> Written:
-    """Return a product, whose factors are separated by `text` and `tex`; a factor of one is left out."""
-    minus = left.minus != right.minus
-    if left.is_zero or right.is_zero:
-        return ZERO
-    for one, other in ((left, right), (right, left)):
-        if one.text == "1":
-            return other._replace(minus=minus)
-    a, b = grouped(left, PRODUCT), grouped(right, PRODUCT)
-    if b.text[0].isdigit() and a.text[-1].isdigit() and text == " ":  # 2 (1/2 x), not 2 1/2 x
-        b = grouped(b._replace(binds=SUM), PRODUCT)
-    return Written(f"{a.text}{text}{b.text}", f"{a.tex}{tex}{b.tex}", PRODUCT, minus)
-
-
-def divided(top: Written, bottom: Written) -> Written:
-    """Return a quotient."""
-    if bottom.text == "1" and not bottom.minus:
-        return top
-    a, b = grouped(top, PRODUCT), grouped(bottom, UNIT)
-    fraction = rf"\frac{{{top.tex}}}{{{bottom.tex}}}"
-    return Written(f"{a.text} / {b.text}", fraction, PRODUCT, top.minus != bottom.minus)
+    whole = part.signed
+    return whole if whole.binds >= tight else Written(f"({whole.text})", rf"\left({whole.tex}\right)")
 
 
 def filled(text: str, tex: str, *parts: Written, binds: int = UNIT) -> Written:
-    r"""Return a template of text and one of LaTeX, in which @0, @1, ... are the parts.
+    r"""Return a template of text and one of LaTeX with the parts in the place of @0, @1, ...
+
+    A part stands in brackets in the place of ~0 where it is a sum, and of #0 where it is a product too.
 
     Examples
     --------
     >>> filled("|@0|_2", r"\|@0\|_{2}", name_of("theta")).tex
     '\\|\\theta\\|_{2}'
     """
-    texts, texs = [part.signed_text for part in parts], [part.signed_tex for part in parts]
-    return Written(
-        re.sub(r"@(\d)", lambda field: texts[int(field[1])], text),
-        re.sub(r"@(\d)", lambda field: texs[int(field[1])], tex),
-        binds,
-    )
+
+    def fill(template: str, side: int) -> str:
+        return FIELD.sub(lambda at: inside(parts[int(at[2])], "@~#".index(at[1]))[side], template)  # type: ignore[arg-type, return-value]
+
+    return Written(fill(text, 0), fill(tex, 1), binds)
+
+
+def negated(part: Written) -> Written:
+    """Return the negative of an expression."""
+    return part if part.text == "0" else part._replace(minus=not part.minus)
+
+
+def added(parts: Sequence[Written]) -> Written:
+    """Return a sum, which begins with a summand of positive sign where there is one."""
+    kept = [part for part in parts if part.text != "0"] or [ZERO]
+    whole = kept.pop(next((i for i, part in enumerate(kept) if not part.minus), 0))
+    for part in kept:
+        template = "@0 - ~1" if part.minus else "@0 + @1"
+        whole = filled(template, template, whole, part._replace(minus=False), binds=SUM)
+    return whole
+
+
+def multiplied(left: Written, right: Written, text: str = " ", tex: str = r"\,") -> Written:
+    """Return a product, whose factors are separated by `text` and `tex`; a factor of one is left out."""
+    a, b = (part._replace(minus=False) for part in (left, right))
+    if "0" in (a.text, b.text):
+        return ZERO
+    if "1" in (a.text, b.text):
+        whole = b if a.text == "1" else a
+    else:
+        a, b = inside(a, PRODUCT), inside(b, PRODUCT)
+        digits = a.text[-1].isdigit() and b.text[0].isdigit() and text == " "  # 2 (1/2 x), not 2 1/2 x
+        whole = filled(
+            f"@0{text}~1", f"@0{tex}~1", a, b._replace(binds=SUM if digits else UNIT), binds=PRODUCT
+        )
+    return whole._replace(minus=left.minus != right.minus)
 
 
 def number_of(value: float) -> Written:
-    """Return a number with six digits, a simple fraction as one."""
-    size = abs(value)
-    minus = value < 0
+    """Return a number with `DIGITS` digits, a simple fraction as one."""
+    size, minus = abs(value), value < 0
     if size in FRACTIONS:
-        a, b = FRACTIONS[size]
+        a, b = size.as_integer_ratio()
         return Written(f"{a}/{b}", rf"\frac{{{a}}}{{{b}}}", UNIT, minus)
-    text = f"{size:.6g}"
+    text = f"{size:.{DIGITS}g}"
     mantissa, _, power = text.partition("e")
-    if power:
-        return Written(text, rf"{mantissa}\cdot 10^{{{int(power)}}}", UNIT, minus)
-    return Written(text, r"\infty" if text == "inf" else text, UNIT, minus)
+    tex = rf"{mantissa}\cdot 10^{{{int(power)}}}" if power else WORDS.get(text, text)
+    return Written(text, tex, UNIT, minus)
 
 
 def index_of(value: float) -> Written:
-    """Return a number as the index of a norm: 2, inf, or a fraction such as (4/3).
+    """Return a number as the index of a norm or an exponent: 2, inf, or a fraction such as (4/3).
 
     Examples
     --------
     >>> index_of(4 / 3).text, index_of(3.0).text
     ('(4/3)', '3')
     """
-    if not isfinite(value) or value == int(value):
-        return number_of(value)
-    near = Fraction(value).limit_denominator(LARGEST_DENOMINATOR)
-    if abs(float(near) - value) > SAME * value:
-        return number_of(value)
-    return Written(f"({near})" if near.denominator > 1 else str(near), str(near))
+    near = Fraction(value if abs(value) < float("inf") else 0).limit_denominator(LARGEST_DENOMINATOR)
+    if near.denominator > 1 and abs(near - value) <= SAME * abs(value):
+        return Written(f"({abs(near)})", str(abs(near)), minus=value < 0)
+    return number_of(value)
 
 
 def name_of(name: str) -> Written:
@@ -182,22 +154,13 @@ def name_of(name: str) -> Written:
 
 def latex_name(name: str) -> str:
     """Return a name as LaTeX."""
-    indexed = re.fullmatch(r"([^\[\]]+)\[(.*)\]", name)
-    if indexed:
-        return f"{latex_name(indexed[1])}_{{{word(indexed[2])}}}"
-    numbered = re.fullmatch(r"([A-Za-z]+)_?(\d+)('?)", name)
-    if numbered:
-        return f"{letter(numbered[1])}_{{{numbered[2]}}}{numbered[3]}"
-    return letter(name)
-
-
-def letter(name: str) -> str:
-    """Return a name without an index as LaTeX."""
-    if name in GREEK:
+    if found := re.fullmatch(r"([^\[\]]+)\[(.*)\]", name):
+        return f"{latex_name(found[1])}_{{{word(found[2])}}}"
+    if found := re.fullmatch(r"([A-Za-z]+)_?(\d+)('?)", name):
+        return f"{latex_name(found[1])}_{{{found[2]}}}{found[3]}"
+    if GREEK.fullmatch(name):
         return "\\" + name
-    if name in WORDS:
-        return WORDS[name]
-    return name if re.fullmatch(r"[A-Za-z]'?", name) else word(name)
+    return WORDS.get(name) or (name if re.fullmatch(r"[A-Za-z]'?", name) else word(name))
 
 
 def word(text: str) -> str:

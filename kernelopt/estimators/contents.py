@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from kernelopt.errors import InputError
+from kernelopt.estimators.checksums import sampled_checksum
 from kernelopt.estimators.defaults import Block
 from kernelopt.estimators.dictionary import Dictionary
 from kernelopt.estimators.kernels import PointKernels, StackKernels
 from kernelopt.estimators.parameters import as_json, from_json
-from kernelopt.estimators.remembered import RememberedStack, raw_grams, sampled_checksum
+from kernelopt.estimators.remembered import RememberedStack, raw_grams
 from kernelopt.files import check_forms, check_members, forms
 from kernelopt.grams.arguments import as_names
 from kernelopt.grams.written import as_stored

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from kernelopt.errors import InputError, ParameterError
+from kernelopt.installed import installed
 from kernelopt.kernels import Kernel, kernel_text, parse_kernel
-from kernelopt.losses import Loss
-from kernelopt.methods.saved.proof_file import loss_classes, loss_name
 from kernelopt.validation import shown
 
 INFINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}  # JSON has no numbers for these
@@ -45,9 +44,10 @@ def as_json(value: Any, what: str) -> Any:
             return {"kernel": kernel_text(value)}
         except InputError as error:
             raise ParameterError(f"{what} cannot be saved: {error}") from error
-    if isinstance(value, Loss) and loss_name(value) is not None:
-        arguments = {field.name: as_json(getattr(value, field.name), what) for field in fields(value)}  # type: ignore[arg-type]
-        return {"loss": loss_name(value), "arguments": arguments}
+    name = next((n for n, kind in installed("losses").items() if type(value) is kind), None)
+    if name is not None:
+        arguments = {field.name: as_json(getattr(value, field.name), what) for field in fields(value)}
+        return {"loss": name, "arguments": arguments}
     if isinstance(value, list):
         return [as_json(entry, what) for entry in value]
     if isinstance(value, tuple):
@@ -79,8 +79,8 @@ def from_json(document: Any) -> Any:
         case "kernel":
             return parse_kernel(content)
         case "loss":
-            arguments = dict(rest)["arguments"]
-            return loss_classes()[content](**{name: from_json(value) for name, value in arguments.items()})
+            arguments = {name: from_json(value) for name, value in dict(rest)["arguments"].items()}
+            return installed("losses")[content](**arguments)
         case "tuple":
             return tuple(from_json(content))
         case "dict":

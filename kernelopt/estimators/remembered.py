@@ -4,28 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from kernelopt.errors import InputError
+from kernelopt.estimators.checksums import sampled_checksum
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.grams import Grams
 from kernelopt.grams.normalized import SphericalStorage
-from kernelopt.methods.saved import values_checksum
 from kernelopt.validation import Index
-
-SAMPLED = 64  # samples whose kernels enter a checksum, so that no kernel is evaluated as a whole
 
 
 def raw_grams(stack: KernelStack, spherical: bool) -> Grams:
     """Return the kernels of a stack as they were given."""
     storage = stack.grams.storage
     return Grams(storage.base) if spherical and isinstance(storage, SphericalStorage) else stack.grams
-
-
-def sampled_checksum(grams: Grams) -> str:
-    """Return a checksum of the kernels between some samples, spread over all."""
-    spread = np.linspace(0, grams.n_points - 1, min(grams.n_points, SAMPLED)).astype(int)
-    return values_checksum(np.asarray(grams.block(spread)))
 
 
 class RememberedStack(KernelStack):

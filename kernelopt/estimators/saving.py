@@ -16,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from kernelopt.catalog import Formulation
 from kernelopt.certificates import Certificate, certify
 from kernelopt.errors import InputError, LabelError
+from kernelopt.estimators.checksums import points_checksum, sampled_checksum, values_checksum
 from kernelopt.estimators.contents import estimator_contents
 from kernelopt.estimators.kernels import TrainedKernels
 from kernelopt.estimators.precomputed import KernelStack
-from kernelopt.estimators.remembered import sampled_checksum
 from kernelopt.files import write_file
 from kernelopt.grams import Grams
-from kernelopt.methods.saved import SavedSolution, contents, from_contents, points_checksum, values_checksum
+from kernelopt.methods.saved import SavedSolution, contents, from_contents
 from kernelopt.validation import Array, Index, as_model_path, shown
 
 SAME = 1e-9  # relative difference of two roundings of one constant, one width or one mean of targets

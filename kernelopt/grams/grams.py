@@ -306,10 +306,8 @@ class Grams:
     def forms(self, alpha: ArrayLike) -> Array:
         """Return (alpha' K_i alpha)_i, shape (m,); a shorter alpha belongs to the first points."""
         a = as_alpha(self.storage, alpha)
-        support = np.flatnonzero(a)
-        unit = np.ldexp(1.0, np.frexp(np.abs(a).max(initial=0.0))[1])  # a power of two: nothing is rounded
         with np.errstate(over="ignore"):  # the form of a large alpha may be infinite
-            return np.asarray((self.storage.images(a, support) @ (a[support] / unit)) * unit)
+            return self.storage.forms(a)
 
     @in_memory
     def inner(self) -> Array:

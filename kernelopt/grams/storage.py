@@ -34,6 +34,11 @@ def numbered(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def power_of_two(a: Array) -> float:
+    """Return the power of two next to the largest size of the entries: a product with it is not rounded."""
+    return float(np.ldexp(1.0, np.frexp(np.abs(a).max(initial=0.0))[1]))
+
+
 class Storage(ABC):
     """m symmetric matrices of order N; all operations follow from the methods `gram` and `block`.
 
@@ -144,7 +149,10 @@ class Storage(ABC):
     @property
     def magnitudes(self) -> Array:
         """The diagonals of matrices that are PSD by construction, else the largest entries of the rows."""
-        return np.abs(self.diagonals) if self.known_semidefinite else self.largest_entries
+        if not self.known_semidefinite:
+            return self.largest_entries
+        d = self.diagonals
+        return d if (d >= 0).all() else np.abs(d)
 
     @cached_array
     def largest_entries(self) -> Array:
@@ -187,6 +195,11 @@ class Storage(ABC):
     def image(self, w: Array, a: Array) -> Array:
         """Return sum_i w_i K_i a, shape (N,)."""
         return np.asarray(w @ self.apply(a))
+
+    def forms(self, a: Array) -> Array:
+        """Return (a'K_i a)_i, shape (m,)."""
+        support, unit = np.flatnonzero(a), power_of_two(a)
+        return np.asarray((self.images(a, support) @ (a[support] / unit)) * unit)
 
     def _partial_images(self, a: Array, points: Index) -> Array:
         """Compute the result of `images` where single entries cost less than all.

@@ -9,9 +9,11 @@ import numpy as np
 
 from kernelopt.errors import ShapeError
 from kernelopt.grams.caching import cached_array, read_only
-from kernelopt.grams.storage import Storage
+from kernelopt.grams.storage import Storage, power_of_two
 from kernelopt.numerics.compiling import compiled
+from kernelopt.numerics.decompositions import PRODUCT
 from kernelopt.numerics.rows import add_rows
+from kernelopt.running import check
 from kernelopt.validation import Array, Floats, Index, Mask, plain, shown
 
 COMPILED_ENTRIES = 4_000_000
@@ -144,10 +146,19 @@ class RankOneStorage(Storage):
         return (1,) * len(self)
 
     def combine(self, w: Array) -> Array:
+        check(PRODUCT * float(self.V.size) * self.n_points)
         return np.asarray((self.V * w) @ self.V.T)
 
     def _apply(self, a: Array) -> Array:
         return (self.V * (a @ self.V[: a.size])).T
+
+    def image(self, w: Array, a: Array) -> Array:
+        return np.asarray(self.V @ (w * (a @ self.V[: a.size])))
+
+    def forms(self, a: Array) -> Array:
+        unit = power_of_two(a)
+        products = ((a / unit) @ self.V[: a.size]) * unit
+        return np.asarray(products * products)
 
     def entries(self, i: Index, j: Index) -> Array:
         return np.asarray((self.V[i] * self.V[j]).T)

@@ -1,12 +1,11 @@
-"""Stacks as JSON and arrays, with those of their points that are needed, and back.
+"""Stacks of kernel functions as JSON and arrays, with the points that are needed, and back.
 
-Kernel functions are written as text, and their scaling by its constants. A stack that was given as an array
-is not written: whoever reads the description passes it again.
+Kernel functions are written as text, and their scaling by its constants.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from kernelopt.grams.normalized import KnownConstants, ScaledStorage, SphericalS
 from kernelopt.grams.storage import ChosenStorage, Storage
 from kernelopt.grams.stored import IdentityStorage
 from kernelopt.kernels import Kernel, kernel_text, parse_kernel
-from kernelopt.kernels.base import Domain
 from kernelopt.validation import Array, Index, as_float_array, as_indices, shown
 
 Description = dict[str, Any]  # of one storage: its form is the first key
@@ -47,35 +45,20 @@ def is_evaluated(storage: Storage) -> bool:
     return all(isinstance(leaf, KernelStorage | IdentityStorage) for leaf in leaves(storage))
 
 
-def points_of(storage: Storage) -> Array | None:
-    """Return the points at which kernel functions are evaluated, None if there are none or several sets."""
-    sets = [leaf.X for leaf in leaves(storage) if isinstance(leaf, KernelStorage)]
-    return sets[0] if sets and all(np.array_equal(sets[0], other) for other in sets[1:]) else None
-
-
 class StackWriter:
-    """Describes stacks, and collects what the descriptions refer to.
-
-    Attributes
-    ----------
-    given : list of Storage
-        The stacks that were given as arrays, which are not written.
-    """
+    """Describes stacks of kernel functions, and collects what the descriptions refer to."""
 
     def __init__(self) -> None:
-        self.given: list[Storage] = []
         self._points: list[tuple[Array, np.ndarray[Any, np.dtype[np.bool_]]]] = []  # with the needed rows
         self._means: list[tuple[Array, Index]] = []
 
-    def describe(self, storage: Storage, rows: Index | None) -> Description:
+    def describe(self, storage: Storage, rows: Index) -> Description:
         """Return the description of a storage, and keep what its values at the points `rows` need.
-
-        Where `rows` is None, the reader has all points and all arrays that the stack was made from.
 
         Raises
         ------
         MethodError
-            If a kernel function cannot be written as text, or its points are neither numbers nor strings.
+            If a kernel cannot be written as text, or its points are neither numbers nor strings.
         """
         match storage:
             case IdentityStorage():
@@ -91,22 +74,16 @@ class StackWriter:
                 whole, chosen = storage.parts()
                 return {"chosen": chosen.tolist(), "base": self.describe(whole, rows)}
             case CenteredStorage():
-                return self._describe_centred(storage, rows)
+                _, whole, indices = storage.parts()
+                self._means.append((whole.row_means, indices))
+                k, points = len(self._means) - 1, np.arange(whole.n_points)  # the mean was taken over all
+                return {"centred": k, "base": self.describe(whole, points)}
             case KernelStorage():
-                k = None if rows is None else self._number_of_points(storage.X, rows)
-                return {"kernels": texts(storage), "points": k}
-        return {"given": self._number_given(storage)}
-
-    def _describe_centred(self, storage: CenteredStorage, rows: Index | None) -> Description:
-        """Return the description of a centred storage; the mean needs all points that it was taken over."""
-        base, whole, indices = storage.parts()
-        if rows is None and whole is base:
-            return {"centred": None, "base": self.describe(base, None)}
-        if not is_evaluated(storage):
-            return {"given": self._number_given(storage)}
-        self._means.append((whole.row_means, indices))
-        k = len(self._means) - 1
-        return {"centred": k, "base": self.describe(whole, np.arange(whole.n_points))}
+                return {"kernels": texts(storage), "points": self._number_of_points(storage.X, rows)}
+        raise MethodError(
+            f"a stack that is saved must be of kernel functions, got {storage.described()}. Pass kernels "
+            "and points: Grams.from_kernels(kernels, X)."
+        )
 
     @property
     def arrays(self) -> dict[str, Any]:
@@ -125,11 +102,6 @@ class StackWriter:
         k = known[0] if known else len(self._points) - 1
         self._points[k][1][rows] = True
         return k
-
-    def _number_given(self, storage: Storage) -> int:
-        if not any(storage is known for known in self.given):
-            self.given.append(storage)
-        return next(k for k, known in enumerate(self.given) if known is storage)
 
 
 def texts(storage: KernelStorage) -> list[str]:
@@ -165,14 +137,6 @@ def as_stored(points: Any) -> Any:
     return text
 
 
-def domain_of(described: Description) -> Domain | None:
-    """Return the function that checks the points of a description; None if it has no kernel functions."""
-    if "kernels" in described:
-        return parse_kernel(described["kernels"][0]).domain
-    parts = described.get("joined", [described["base"]] if "base" in described else [])
-    return next((found for part in parts if (found := domain_of(part)) is not None), None)
-
-
 class StackReader:
     """Makes stacks from descriptions.
 
@@ -180,18 +144,12 @@ class StackReader:
     ----------
     arrays : dict of arrays
         Those of `StackWriter.arrays`.
-    X : array of shape (N, d) or of N strings, optional
-        All points, in place of those in `arrays`; the ones that a mean was taken over are still from there.
-    given : sequence of Storage, optional
-        The stacks that were given as arrays.
 
     Its methods raise an error of Python or of kernelopt where a description or an array is wrong.
     """
 
-    def __init__(
-        self, arrays: Mapping[str, Any], X: Array | None = None, given: Sequence[Storage] = ()
-    ) -> None:
-        self.arrays, self.X, self.given = arrays, X, given
+    def __init__(self, arrays: Mapping[str, Any]) -> None:
+        self.arrays = arrays
 
     def storage(self, described: Description, rows: Index) -> Storage:
         """Return the storage of a description on the points `rows`."""
@@ -199,8 +157,6 @@ class StackReader:
             return IdentityStorage(rows.size)
         if "joined" in described:
             return JoinedStorage([self.storage(part, rows) for part in described["joined"]])
-        if "given" in described:
-            return self.given[described["given"]]
         if "kernels" in described:
             kernels = [parse_kernel(text) for text in described["kernels"]]
             return KernelStorage(kernels, self._points(described["points"], rows))
@@ -220,25 +176,18 @@ class StackReader:
         return SphericalStorage(base)
 
     def _centred(self, described: Description, rows: Index) -> Storage:
-        """Return a centred storage; its means are known unless it has all points that they are taken over."""
-        if described["centred"] is None and (self.X is not None or self.given):
-            return CenteredStorage(self.storage(described["base"], rows))
+        """Return a centred storage, whose means are known."""
         key = f"means.{int(described['centred'])}"
-        means, X, self.X = as_float_array(self.arrays[key], "means", ndim=2), self.X, None
-        try:
-            whole = self.storage(described["base"], np.arange(means.shape[1]))
-        finally:
-            self.X = X
+        means = as_float_array(self.arrays[key], "means", ndim=2)
+        whole = self.storage(described["base"], np.arange(means.shape[1]))
         if means.shape != whole.shape[:2]:
             raise InputError(f"means must have shape {whole.shape[:2]}, got {means.shape}.")
         whole.row_means = read_only(means)
         indices = as_indices(self.arrays[key + ".rows"], whole.n_points, "rows")[rows]
         return CenteredStorage(whole.block(indices), whole, indices)
 
-    def _points(self, k: int | None, rows: Index) -> Array:
+    def _points(self, k: int, rows: Index) -> Array:
         """Return the points with the numbers `rows`."""
-        if self.X is not None:
-            return self.X[rows]
         kept, points = self.arrays[f"points.{k}.rows"], self.arrays[f"points.{k}"]
         at = np.searchsorted(kept, rows)
         if not np.array_equal(kept[at], rows):

@@ -20,15 +20,24 @@ Form = Literal["fixed", "second-order cone", "semidefinite"]
 
 
 class Penalty(NamedTuple):
-    """Function values f on the labelled points, and |f|_K^2 as a convex expression.
+    """Function values f on the labelled points, and |f|_K^2 as an expression.
 
-    `length` is |f|_K, for a constant K only.
+    `length` is |f|_K, for a constant K only. `weights` are those of the kernels in a second-order cone: the
+    square is convex if they are concave.
     """
 
     f: cp.Expression
     square: cp.Expression
     length: cp.Expression | None
     form: Form
+    weights: tuple[cp.Expression, ...] = ()
+
+    @property
+    def convex(self) -> bool:
+        """Whether the square is convex, read from the weights where it is a sum of squares over them."""
+        if self.form == "second-order cone":
+            return all(w.is_concave() for w in self.weights)
+        return bool(self.square.is_convex())
 
 
 def penalty(K: cp.Expression, n: int, label: str) -> Penalty:
@@ -48,7 +57,7 @@ def penalty(K: cp.Expression, n: int, label: str) -> Penalty:
     if parts is None:
         f = cp.Variable(n, name=f"f{label}")
         return Penalty(f, cp.matrix_frac(f, K[:n, :n] if n < K.shape[0] else K), None, "semidefinite")
-    spans, squares = [], []
+    spans, squares, present = [], [], []
     for position, (weights, grams) in enumerate(parts):
         block = grams.block(rows) if n < grams.n_points else grams
         if not any(block.rank_bounds):  # zero kernels have f = 0; cvxpy has no empty variables
@@ -57,12 +66,13 @@ def penalty(K: cp.Expression, n: int, label: str) -> Penalty:
         cuts = np.cumsum((0, *block.rank_bounds)).tolist()
         u = cp.Variable(cuts[-1], name=f"u{label}" + (f"_{position}" if len(parts) > 1 else ""))
         spans.append(Span(u, block))
+        present.append(weights)
         for i, (start, stop) in enumerate(pairwise(cuts)):
             if stop > start:
                 squares.append(cp.quad_over_lin(entries_between(u, start, stop), entry(weights, i)))
     # `cp.sum` of a list adds one term after the other, and copies the terms so far each time.
     square = AddExpression(squares) if len(squares) > 1 else cp.sum([0.0, *squares])
-    return Penalty(cp.sum(spans), square, None, "second-order cone")
+    return Penalty(cp.sum(spans), square, None, "second-order cone", tuple(present))
 
 
 def entries_between(x: cp.Expression, start: int, stop: int) -> cp.Expression:

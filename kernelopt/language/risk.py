@@ -48,6 +48,13 @@ class Risk(ValuedWrap):
     def sign_from_args(self) -> tuple[bool, bool]:
         return True, False
 
+    def is_convex(self) -> bool:
+        """Whether the rules find it convex. The squares of thousands of kernels are not read one by one."""
+        return bool(self.learner.summed_loss.is_convex()) and all(p.convex for p in self.learner.penalties)
+
+    def is_concave(self) -> bool:
+        return False
+
     def known_value(self) -> float | None:
         return None if self._key() is None else self.oracle().value
 

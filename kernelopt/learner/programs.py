@@ -9,10 +9,12 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.conic.calls import call
+from kernelopt.conic.costs import COMPILATION_FIXED, DENSE_ENTRY
 from kernelopt.errors import SolverError
 from kernelopt.losses import Loss
 from kernelopt.numerics.norms import conjugate_exponent, lp_length
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
+from kernelopt.running import check
 from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
@@ -24,6 +26,8 @@ def dual_program(
 ) -> tuple[Array, Array]:
     """Maximise l(alpha) - 1/2 |(|L_m' alpha|)_m|_s^2 with 1/s + 1/norm = 1 (s = 1 for `norm=inf`).
 
+    It raises `Stopped` where the running call has less time left than `program_seconds`.
+
     Returns
     -------
     alpha : array of shape (n,)
@@ -31,6 +35,7 @@ def dual_program(
         The scales of f = sum_m scales_m K_m alpha. For `norm=1` alpha does not determine them. They are then
         the multipliers of 1/2 |L_m' alpha|^2 <= top.
     """
+    check(program_seconds(factors))
     with quietly():
         alpha = cp.Variable(y.size, name="alpha")
         gain, constraints = loss.dual_expression(alpha, y)
@@ -59,6 +64,11 @@ def dual_program(
     else:
         scales[present] = block_scales(np.array([float(form.value) for form in forms]), norm)
     return np.asarray(alpha.value, dtype=float), scales
+
+
+def program_seconds(factors: Sequence[Array]) -> float:
+    """Return the predicted seconds of the compilation by cvxpy, which cannot be interrupted."""
+    return COMPILATION_FIXED + DENSE_ENTRY * sum(L.size for L in factors)
 
 
 def solve_conic(problem: cp.Problem, loss: Loss) -> None:

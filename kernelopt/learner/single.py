@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelopt.learner.decomposition import smo_points
-from kernelopt.learner.programs import dual_program
+from kernelopt.learner.programs import dual_program, program_seconds
 from kernelopt.learner.quadratic import interior_points
 from kernelopt.losses import Loss
 from kernelopt.numerics.factors import pivoted_cholesky
@@ -19,7 +19,6 @@ from kernelopt.validation import Array
 SMALL = 150  # points up to which an interior point is no slower than the import of numba
 CLOSE = 1e-9  # default relative gap of a machine
 NEWTON_STEPS = 20  # at most: it converges quadratically in a few, or the conic solve takes over
-COMPILATION_SECONDS = 3e-7  # of cvxpy, for each entry of the factor of the kernel; it cannot be interrupted
 SHORTEST_STEP = 1e-8  # of a line search, relative to the Newton step
 
 
@@ -126,5 +125,5 @@ def newton_points(K: Array, y: Array, loss: Loss, bias: bool, start: Array) -> I
         alpha, b = alpha + length * step[:n], trial.intercept
         yield alpha
     factor = pivoted_cholesky(K, "the kernel")
-    if COMPILATION_SECONDS * factor.size < seconds_left():
+    if program_seconds([factor]) < seconds_left():
         yield dual_program([factor], y, loss, bias, 2)[0]

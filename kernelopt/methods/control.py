@@ -205,9 +205,15 @@ class Control(Call):
         """
         self._deadline = self._budget_end = self._allowance = np.inf
         if last:
-            self._allowance = self._excess(LAST_SECONDS, LAST_SHARE)
+            self._allowance = self.last_seconds
         else:
             self._allow(GRACE_SECONDS, GRACE_SHARE)
+
+    @property
+    def last_seconds(self) -> float:
+        """The seconds that the last resort may take, as predicted."""
+        left = 0.0 if self.hurried else min(self.remaining_in_call, self.time_limit or 0.0)
+        return left + self._excess(LAST_SECONDS, LAST_SHARE)
 
     def allow_sample(self) -> None:
         """Let a training on a sample exceed the time limit, or take HURRY seconds of an interrupted call."""

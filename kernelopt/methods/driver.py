@@ -236,7 +236,9 @@ def solution_at(structure: Structure, best: Result, control: Control, tried: Seq
     optimal = certificate.gap <= control.tol
     duals = outcome.multipliers
     if duals is None:
-        # If the caller has ended the call, only multipliers that need no solver are computed.
+        # If the caller has ended the call, only multipliers without a solver are computed, in a short time.
+        if control.ended_by_caller and not control.hurried:
+            control.exceed_limit()
         with control:
             duals = constraint_multipliers(
                 structure, list(certificate.alphas), conic=not control.ended_by_caller

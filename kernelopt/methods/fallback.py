@@ -18,13 +18,14 @@ from kernelopt.losses import Loss
 from kernelopt.methods.engine.restricted import RestrictedLoss
 from kernelopt.methods.engine.working_set import with_each_label
 from kernelopt.methods.method import Outcome
+from kernelopt.methods.results import matrix_seconds
 from kernelopt.numerics.compiling import numba_clock
-from kernelopt.numerics.decompositions import VALUES
 from kernelopt.running import check, seconds_left
 from kernelopt.structure.ball import BallProblem, read_risks_on_ball
 from kernelopt.structure.evaluation import Evaluator, Given
 from kernelopt.structure.pieces import centre, read_pieces
 from kernelopt.structure.structure import Point, RiskTerm, Structure
+from kernelopt.structure.trees import number
 from kernelopt.validation import Array, Index
 
 FIRST_SAMPLE, GROWTH = 150, 2  # points of the first sample, and the factor to the size of the next
@@ -38,8 +39,9 @@ def fallback_outcome(structure: Structure) -> Outcome | None:
     sample is as large as the deadline of the running call allows; without a deadline it is all points. If not
     even the first sample can be used in time, there is no outcome.
     """
+    check(matrix_seconds(structure))  # of the certificate of the outcome
     point = simple_point(structure)
-    if point is None or not np.isfinite(Evaluator(structure, zero_machines(structure)).at(point).value):
+    if point is None or not np.isfinite(value_at_zero_machines(structure, point)):
         return None
     found: Outcome | None = None
     try:
@@ -148,13 +150,18 @@ def simple_point(structure: Structure) -> Point | None:
         return ball.point(ball.reach * ball.start)
     pieces = read_pieces(structure)
     if not isinstance(pieces, str) and all(piece.reach is not None for piece in pieces):
-        for piece in pieces:
-            if piece.is_matrix:  # a certificate will need the eigenvalues of matrices of this order
-                check(VALUES * float(piece.variable.shape[0]) ** 3)
         return {piece.variable.id: centre(piece) for piece in pieces}
     zero = {v.id: np.zeros(v.shape) for v in structure.variables}
     evaluator = Evaluator(structure, zero_machines(structure))
     return FeasibleSet(evaluator, conic=False).nearest(zero)[0]
+
+
+def value_at_zero_machines(structure: Structure, point: Point) -> float:
+    """Return the objective at a point and f = 0, without bounds of its rounding errors."""
+    evaluator = Evaluator(structure, zero_machines(structure))
+    evaluator.write(point)
+    evaluator.machines()
+    return number(structure.lifted.objective.args[0])
 
 
 def zero_machines(structure: Structure) -> list[Given]:

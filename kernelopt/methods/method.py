@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from kernelopt.certificates import Certificate
 from kernelopt.methods.control import Control
+from kernelopt.methods.sizing import CLOSED_SECONDS
 from kernelopt.structure.evaluation import Given
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.validation import Array
@@ -27,11 +28,14 @@ class Cost(NamedTuple):
     certified : bool
         Whether the method computes its certificate itself, within `seconds`. Otherwise the predicted time of
         the certificate is added to `seconds`.
+    certification : float
+        Seconds of the certificate that the method computes itself.
     """
 
     seconds: float
     memory: float = 1e8  # the process itself: most methods need little beside the kernels
     certified: bool = False
+    certification: float = CLOSED_SECONDS
 
 
 @dataclass

@@ -18,6 +18,7 @@ from kernelopt.learner import BlockMachine, Machine
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Outcome
 from kernelopt.methods.sizing import certification_seconds
+from kernelopt.numerics.decompositions import PAIRS, VALUES
 from kernelopt.structure.evaluation import Given
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.validation import Array
@@ -27,6 +28,7 @@ COMPILATION_MARGIN = 2.0  # a conic certificate is started if this multiple of i
 TRAINING_MARGIN = 2.0
 # Measured seconds of a training: for each entry of the combined kernel, and times n^3 of its factorisation.
 TRAINING_ENTRY, FACTORISATION = 1e-7, 2e-11
+PASSES = 6e-7  # measured seconds for each entry of a matrix variable in a certificate without a solver
 VALUE_SHARE = (
     0.1  # of the allowed gap, by which the certified value may exceed the one that the method reported
 )
@@ -111,6 +113,8 @@ def certificate_without_solver(
     None where the time does not suffice, as for a decomposition of a large matrix.
     """
     control.delay_interrupts()
+    if matrix_seconds(structure) > control.last_seconds:
+        return None
     control.exceed_limit(last=True)
     zero = [np.zeros(term.learner.n) for term in structure.risks]
     alphas = outcome.alphas or zero
@@ -119,6 +123,12 @@ def certificate_without_solver(
         found = certificate_at(structure, outcome.point, [alphas], given=given, conic=False)
         return with_better_bound(structure, found, outcome.lower)
     return None
+
+
+def matrix_seconds(structure: Structure) -> float:
+    """Return the predicted seconds of a certificate over PSD variables, with two decompositions of each."""
+    orders = [float(v.shape[0]) for v in structure.variables if v.attributes["PSD"]]
+    return sum(PASSES * n**2 + (VALUES + PAIRS) * n**3 for n in orders)
 
 
 def closed_certificate(

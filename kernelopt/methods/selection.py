@@ -11,7 +11,7 @@ from kernelopt.methods.driver import Candidate
 from kernelopt.methods.exact.method import Exact
 from kernelopt.methods.method import Method
 from kernelopt.methods.registry import named, registered, with_options
-from kernelopt.methods.sizing import CLOSED_SECONDS, certification_seconds
+from kernelopt.methods.sizing import certification_seconds
 from kernelopt.structure.structure import Structure
 
 # The method "exact" gives the most precise weights. Hence it is preferred to a faster method if it is
@@ -73,5 +73,5 @@ def preference(candidate: Candidate) -> float:
 def candidate(structure: Structure, method: Method, match: Any) -> Candidate:
     """Return a method with its predicted seconds, which include those of the certificate."""
     cost = method.cost(match)
-    certification = CLOSED_SECONDS if cost.certified else certification_seconds(structure)
+    certification = cost.certification if cost.certified else certification_seconds(structure)
     return Candidate(method, match, cost.seconds + certification, certification)

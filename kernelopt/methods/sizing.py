@@ -12,9 +12,7 @@ from kernelopt.structure.structure import Structure, kept_in_structure
 
 CONIC_SOLVES = 2  # of the relaxation, for a lower bound: most problems need one correction of the multipliers
 CLOSED_SECONDS = 0.01  # seconds of a lower bound in closed form
-# Seconds of a compilation by cvxpy: a constant, and those for a second-order cone and for a non-zero entry.
 DECOMPOSITIONS = 3e-9  # seconds for each N^3 of a bound over PSD combinations of given trace: measured
-COMPILATION_FIXED, COMPILATION_CONE, COMPILATION_ENTRY = 0.025, 2e-3, 8e-7
 
 
 @dataclass(frozen=True)
@@ -57,17 +55,17 @@ class Size:
     @property
     def interior_seconds(self) -> float:
         """Predicted time of an interior-point solve, including the compilation."""
-        return compilation_seconds(self.cones) + self.cones.interior_seconds
+        return self.cones.compilation_seconds + self.cones.interior_seconds
 
     @property
     def first_order_seconds(self) -> float:
         """Predicted time of a first-order solve, including the compilation; within a factor of ten."""
-        return compilation_seconds(self.cones) + self.cones.first_order_seconds
+        return self.cones.compilation_seconds + self.cones.first_order_seconds
 
     @property
     def seconds(self) -> float:
         """Predicted time of the solver that is tried first, including the compilation."""
-        return compilation_seconds(self.cones) + self.cones.solve_seconds
+        return self.cones.compilation_seconds + self.cones.solve_seconds
 
     @property
     def certification_seconds(self) -> float:
@@ -80,16 +78,11 @@ class Size:
         return self.cones.memory
 
 
-def compilation_seconds(cones: Cones) -> float:
-    """Return the predicted time of cvxpy's compilation, a linear model fitted to measurements."""
-    return COMPILATION_FIXED + COMPILATION_CONE * cones.second_order + COMPILATION_ENTRY * cones.nonzeros
-
-
 def bound_seconds(relaxed: Cones | None, closed_seconds: float) -> float:
     """Return the predicted time of a lower bound; `Size` describes the arguments."""
     if relaxed is None:
         return closed_seconds
-    return compilation_seconds(relaxed) + CONIC_SOLVES * relaxed.solve_seconds
+    return relaxed.compilation_seconds + CONIC_SOLVES * relaxed.solve_seconds
 
 
 def certification_seconds(structure: Structure) -> float:

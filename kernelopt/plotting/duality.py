@@ -7,9 +7,9 @@ from typing import Any
 
 import cvxpy as cp
 
-from kernelopt.duality.paths import bounds_along
 from kernelopt.figures import draw_bounds, new_axes
 from kernelopt.plotting.arguments import drawn
+from kernelopt.plotting.paths import bounds_along
 from kernelopt.validation import whole
 
 

@@ -16,6 +16,7 @@ from cvxpy.atoms.affine.reshape import reshape
 from cvxpy.atoms.affine.sum import Sum
 from cvxpy.atoms.affine.trace import Trace
 from cvxpy.atoms.affine.unary_operators import NegExpression
+from cvxpy.atoms.affine.wraps import Wrap
 
 from kernelopt.running import check
 from kernelopt.validation import Array, Index
@@ -61,21 +62,27 @@ def affine(expression: cp.Expression) -> Affine | None:
     """
     check()
     if isinstance(expression, cp.Variable):
-        return Affine(np.zeros(expression.size), {expression: identity(expression.size)})
+        every = np.arange(expression.size)
+        return Affine(np.zeros(expression.size), {expression: unit_rows(every, expression.size)})
     if isinstance(expression, cp.Constant):
         return Affine(flat(expression.value), {})
     if isinstance(expression, AddExpression):
         if all(arg.size == expression.size for arg in expression.args):
             return total([affine(arg) for arg in expression.args])
+    elif isinstance(expression, Wrap):
+        return affine(expression.args[0])
     elif isinstance(expression, NegExpression):
         read = affine(expression.args[0])
         return None if read is None else read.mapped(np.negative, operator.neg)
     elif isinstance(expression, reshape | index | Trace):
-        read = affine(expression.args[0])
-        if read is None:
-            return None
-        entries = entries_of(expression)
-        chosen = read.mapped(lambda c: c[entries], lambda A: A[entries])
+        entries, inside = entries_of(expression), expression.args[0]
+        if isinstance(inside, cp.Variable):
+            chosen = Affine(np.zeros(entries.size), {inside: unit_rows(entries, inside.size)})
+        else:
+            read = affine(inside)
+            if read is None:
+                return None
+            chosen = read.mapped(lambda c: c[entries], lambda A: A[entries])
         return total_of(chosen) if isinstance(expression, Trace) else chosen
     elif isinstance(expression, Sum) and expression.size == 1:
         read = affine(expression.args[0])
@@ -106,9 +113,10 @@ def total_of(read: Affine) -> Affine:
     return read.mapped(lambda c: c.sum(keepdims=True), column_sums)
 
 
-def identity(size: int) -> sp.csr_array:
-    """Return the identity matrix."""
-    return sp.csr_array((np.ones(size), np.arange(size), np.arange(size + 1)), shape=(size, size))
+def unit_rows(entries: Index, size: int) -> sp.csr_array:
+    """Return the rows `entries` of the identity matrix."""
+    count = entries.size
+    return sp.csr_array((np.ones(count), entries, np.arange(count + 1)), shape=(count, size))
 
 
 def one_row_or_more(array: Any) -> sp.csr_array:
@@ -125,7 +133,11 @@ def one_row_or_more(array: Any) -> sp.csr_array:
 
 def column_sums(matrix: sp.csr_array) -> sp.csr_array:
     """Return 1'A as a matrix of one row."""
-    return sp.csr_array(np.ones((1, matrix.shape[0]))) @ matrix
+    row = sp.csr_array(
+        (matrix.data.copy(), matrix.indices.copy(), [0, matrix.nnz]), shape=(1, matrix.shape[1])
+    )
+    row.sum_duplicates()
+    return row
 
 
 def total(parts: list[Affine | None]) -> Affine | None:

@@ -181,6 +181,8 @@ def read_sum(e: cp.Expression) -> Power | None:
 
 def power_of_norm(u: cp.Expression, p: float, exponent: float = 1.0, factor: float = 1.0) -> Power | None:
     """Return factor * |u|_p^exponent for u = L x with non-negative variables x, or None for another u."""
+    if not all(v.is_nonneg() for v in u.variables()):
+        return None
     read = affine(u)
     if read is None or not read.matrices or read.constant.any():
         return None

@@ -79,9 +79,9 @@ def kernel_sum(K: cp.Expression, n: int, value: Array | None = None) -> KernelSu
         if matrix is None:
             raise ValueError(f"the kernel {short(K)} has no value")
         return KernelSum(np.ones(1), (matrix,), row_maxima(matrix[0]), matrix[0])
-    weights = np.concatenate([np.ravel(w.value) for w, _ in parts])
-    sizes = np.concatenate([grams.magnitudes[:, :n] for _, grams in parts])
-    return KernelSum(weights, tuple(grams for _, grams in parts), np.abs(weights) @ sizes, value)
+    weights = [np.ravel(w.value) for w, _ in parts]
+    d = sum(np.abs(w) @ grams.magnitudes[:, :n] for w, (_, grams) in zip(weights, parts, strict=True))
+    return KernelSum(np.concatenate(weights), tuple(grams for _, grams in parts), np.asarray(d), value)
 
 
 class Image(NamedTuple):

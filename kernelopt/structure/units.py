@@ -13,6 +13,8 @@ from cvxpy.constraints.zero import Equality
 
 from kernelopt.language.terms import terms
 from kernelopt.numerics.norms import length_of_positive
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR
+from kernelopt.running import check
 from kernelopt.structure.affine import Affine, affine, flat
 from kernelopt.structure.attributes import projected, stated_bounds
 from kernelopt.structure.evaluation import sum_of_magnitudes
@@ -23,6 +25,7 @@ from kernelopt.validation import Array
 HOMOGENEOUS = (Equality, Inequality, Zero, NonNeg, NonPos, cp.constraints.PSD, SOC, ExpCone, PowCone3D)
 """Constraints in a cone, which stay the same when all arguments are divided by a positive number."""
 SMALL_STEP = 2.0**-26  # relative, of a difference quotient: the square root of the unit round-off
+MOST_PREDICTORS = 200  # of a stack of kernels, from which the unit of the risk is read
 LARGEST_LOG2 = 500  # units lie in [2^-500, 2^500]: products of two neither overflow nor vanish
 
 
@@ -204,6 +207,7 @@ def risk_units(term: RiskTerm, sizes: dict[int, Array]) -> RiskUnits:
     shape = y - y.mean() if bias and np.ptp(y) else y
     values = [term.loss.primal(np.zeros(y.size), 0.0, y, bias).value]
     for K in term.kernels:
+        check()
         for f in predictors(K, shape, sizes):
             spread = root_mean_square(f - f.mean() if bias else f)
             if spread > 0:
@@ -228,7 +232,10 @@ def root_mean_square(v: Array) -> float:
 
 
 def predictors(K: cp.Expression, a: Array, sizes: dict[int, Array]) -> list[Array]:
-    """Return w_m K_m a for every summand of a kernel, with the weights w_m at variables of these sizes."""
+    """Return w_m K_m a for the summands of a kernel, with the weights w_m at variables of these sizes.
+
+    Of a stack of more than MOST_PREDICTORS matrices these are the images with the smallest angles to a.
+    """
     parts, n = terms(K), a.size
     if parts is None:
         return [K.value[:n, :n] @ a]
@@ -237,7 +244,12 @@ def predictors(K: cp.Expression, a: Array, sizes: dict[int, Array]) -> list[Arra
         read = affine(weights)
         block = grams.block(slice(0, n)) if n < grams.n_points else grams
         if read is not None:
-            found.extend(size_at(read, sizes)[:, None] * block.apply(a))
+            images, factors = block.apply(a), size_at(read, sizes)
+            if len(images) > MOST_PREDICTORS:
+                cosines = (images @ a) / np.maximum(np.linalg.norm(images, axis=1), SMALLEST_DIVISOR)
+                nearest = np.argsort(-cosines, kind="stable")[:MOST_PREDICTORS]
+                images, factors = images[nearest], factors[nearest]
+            found.extend(factors[:, None] * images)
     return found
 
 

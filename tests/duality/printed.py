@@ -7,14 +7,15 @@ import re
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.atoms.affine.wraps import symmetric_wrap
 
 TOKEN = re.compile(
     r"\s*(log sum exp|sum of columns|sum of rows|weighted geo mean|log det|geo mean|for each column|for each row|by columns|by rows|sum_i|[A-Za-z]+\d*_[mi]\b"
-    r"|[A-Za-z]\w*\[[^\]\[=]*[A-Za-z>][^\]\[=]*\]|[A-Za-z]\w*|\d+\.?\d*(?:e[-+]?\d+)?|[|'^_+*/()\[\],;<>=-])"
+    r"|[A-Za-z]\w*\[[^\]\[=]*[A-Za-z>][^\]\[=]*\]|[A-Za-z]\w*|\d+\.?\d*(?:e[-+]?\d+)?|[|'^_+*/()\[\],;:<>=-])"
 )
 FUNCTIONS = {
     "sum": cp.sum, "tr": cp.trace, "log": cp.log, "exp": cp.exp, "sqrt": cp.sqrt, "diag": cp.diag, "Diag": cp.diag,
-    "log det": cp.log_det, "log sum exp": cp.log_sum_exp, "geo mean": cp.geo_mean, "vec": lambda e: cp.vec(e, order="F"), "sum_largest": None, "sum of columns": lambda e: cp.sum(e, axis=0), "sum of rows": lambda e: cp.sum(e, axis=1), "weighted geo mean": None, "max": None, "min": None,
+    "log det": cp.log_det, "log sum exp": cp.log_sum_exp, "geo mean": cp.geo_mean, "vec": lambda e: cp.vec(e, order="F"), "mat": lambda e: mat(e), "sum_largest": cp.sum_largest, "sum of columns": lambda e: cp.sum(e, axis=0), "sum of rows": lambda e: cp.sum(e, axis=1), "weighted geo mean": None, "max": None, "min": None,
     "lambda_max": cp.lambda_max,
 }  # fmt: skip
 
@@ -97,7 +98,9 @@ class Parser:
             elif token == "log":
                 self.take()
                 x = parts.pop()[0]
-                parts.append((entropy(x, self.argument()), False))
+                y = self.argument()
+                entire = not x.is_constant() or getattr(y, "ratio", None) is not None
+                parts.append((entropy(x, y) if entire else x * cp.log(y), False))
             elif token and (
                 token[0].isalnum() or token in "([" or (token == "|" and self.opens()) or (token == "<" and
                 self.peek_inner())
@@ -127,10 +130,21 @@ class Parser:
         """A value, and whether it is a transposed vector."""
         found = self.atom()
         row = False
-        while self.peek() in ("'", "^"):
-            if self.take() == "'":
+        while self.peek() in ("'", "^", "["):
+            token = self.take()
+            if token == "[":
+                found = found[self.key()]
+                continue
+            if token == "'" and type(found).__name__ == "Constant" and found.size == 1:
+                found, row = Row(), True
+                continue
+            if token == "'":
                 row = not row if found.ndim == 1 else row
                 found = found.T if found.ndim == 2 else found
+                continue
+            if self.peek() == "+":
+                self.take()
+                found = Inverse(found)
                 continue
             exponent = self.exponent()
             found = Square(found) if exponent == 2 and found.size == 1 else cp.power(found, exponent)
@@ -165,20 +179,34 @@ class Parser:
             self.take(",")
             other = self.sum()
             self.take(">")
-            n = min(one.shape[0], other.shape[0])  # a stack and its block have one letter
-            return cp.sum(cp.multiply(one[:n, :n], other[:n, :n]))
+            m, n = (
+                min(one.shape[k], other.shape[k]) for k in (0, 1)
+            )  # a stack and its block have one letter
+            return cp.sum(cp.multiply(one[:m, :n], other[:m, :n]))
+        if token not in self.names and token not in FUNCTIONS and self.peek() == "(" and hasattr(cp, token):
+            return self.call(token)
         if token in FUNCTIONS and (self.peek() == "(" or token in ("log", "log det")):
             return self.call(token)
         if token == "I":
             return Eye()
-        if token in ("mat",):
-            raise Unread(token)
-        found = self.names[token]
-        if self.peek() == "[" and self.tokens[self.at + 2] == "]":
-            self.take()
-            found = found[int(self.take())]
-            self.take("]")
-        return found
+        return self.names[token]
+
+    def key(self):
+        """The key of an index, such as 1:3, 0."""
+        depth, start = 1, self.at
+        while depth:
+            token = self.take()
+            depth += (token == "[") - (token == "]")
+        parts = re.findall(r"\[.*?\]|[^,]+", "".join(self.tokens[start : self.at - 1]))
+        keys = [
+            [int(n) for n in part[1:-1].split(",")]
+            if part[0] == "["
+            else slice(*(int(n) if n else None for n in part.split(":")))
+            if ":" in part
+            else int(part)
+            for part in parts
+        ]
+        return keys[0] if len(keys) == 1 else tuple(keys)
 
     def call(self, name):
         if self.peek() != "(":  # p log p
@@ -189,15 +217,25 @@ class Parser:
             self.take()
             args.append(self.nested())
         self.take(")")
+        if self.peek() in ("by columns", "by rows"):
+            axis = ("by columns", "by rows").index(self.take())
+            return {**FUNCTIONS, "max": cp.max, "min": cp.min}[name](args[0], axis=axis)
+        if name == "von_neumann_entr":
+            return cp.von_neumann_entr(symmetric_wrap(args[0]))
         if name in ("max", "min"):
             one, many = (cp.max, cp.maximum) if name == "max" else (cp.min, cp.minimum)
             return one(args[0]) if len(args) == 1 else many(*args)
         if name == "sum_largest":
-            raise Unread("an atom of other arguments")
+            k = float(args[1].value)
+            return cp.sum_largest(args[0], int(k) if k == int(k) else k)
+        if name == "log" and re.match(r"(Promote\(1.0, .*?\)|1.0) \+ exp\(", args[0].name()):
+            return cp.logistic(args[0].args[1].args[0])  # which is printed as log(1 + exp(x))
         if name == "weighted geo mean":
             return cp.geo_mean(args[0], args[1].value)
         if name == "sqrt" and getattr(args[0], "of_square", None) is not None:
             return cp.norm2(args[0].of_square)
+        if name not in FUNCTIONS:
+            return getattr(cp, name)(*(a.value if k and a.is_constant() else a for k, a in enumerate(args)))
         return FUNCTIONS[name](args[0])
 
     def nested(self):
@@ -213,8 +251,6 @@ class Parser:
             self.take()
             parts.append(self.nested())
         self.take(")")
-        if self.peek() == "[":
-            raise Unread("entries of an expression")
         if self.peek() == "_" and self.tokens[self.at + 1] == "+":
             self.at += 2
             return positive(parts[0])
@@ -275,9 +311,8 @@ class Parser:
                 if p not in (1, np.inf)
                 else (cp.norm1 if p == 1 else cp.norm_inf)(flat, axis=axis)
             )
-        if self.peek() == "^":
-            self.take()
-            assert self.take() == "2"
+        if self.peek() == "^" and self.tokens[self.at + 1] == "2":
+            self.at += 2
             return Square(inside)
         return cp.abs(inside)
 
@@ -289,9 +324,15 @@ class Parser:
             else:
                 rows.append([self.nested()])
         self.take("]")
+        if all(len(row) == 1 for row in rows):
+            size = max(row[0].size for row in rows)
+            return cp.vstack([row[0] if row[0].size == size else cp.promote(row[0], (size,)) for row in rows])
         if [len(row) for row in rows] != [2, 2]:
-            raise Unread("a stack")
+            raise Unread("a block matrix")
         (S, z), (_, c) = rows
+        if z.ndim == 2:
+            S, c = (e.of(n) if isinstance(e, Eye) else e for e, n in ((S, z.shape[0]), (c, z.shape[1])))
+            return cp.bmat([[S, z], [z.T, c]])
         S = S.of(z.size) if isinstance(S, Eye) else S
         column = cp.reshape(z, (z.size, 1), order="F")
         return cp.bmat([[S, column], [column.T, cp.reshape(c, (1, 1), order="F")]])
@@ -299,6 +340,19 @@ class Parser:
 
 class Unread(Exception):
     """A part whose meaning needs a shape that is not in print."""
+
+
+class Row:
+    """The row 1' of ones, of the size of what it multiplies."""
+
+    size, ndim, shape = 1, 1, (1,)
+
+
+class Inverse:
+    """The inverse of a matrix, in a form x' K^+ x."""
+
+    def __init__(self, of):
+        self.of, self.ndim, self.size, self.shape = of, 2, of.size, of.shape
 
 
 class Eye:
@@ -367,6 +421,14 @@ def square_of(e):
     return 1.0, None
 
 
+def mat(e):
+    """The matrix of which a vector lists the entries; text has no shapes, and it is taken for a square one."""
+    n = round(np.sqrt(e.size))
+    if n * n != e.size:
+        raise Unread("mat")
+    return cp.reshape(e, (n, n), order="F")
+
+
 def quotient(top, bottom):
     k, of = square_of(top)
     if of is not None and not bottom.is_constant():
@@ -376,15 +438,26 @@ def quotient(top, bottom):
     return found
 
 
+def scaled(k, e):
+    """k e of a number k, which may be a ratio still."""
+    found = k * e
+    if getattr(e, "ratio", None):
+        found.ratio = (k * e.ratio[0], e.ratio[1])
+    return found
+
+
 def entropy(x, argument):
-    """x log(y), of y = x or y = x / z."""
-    top, bottom = getattr(argument, "ratio", (argument, None))
-    if type(argument).__name__ == "multiply" and str(argument.args[1]) == str(x):  # x log(k x)
-        return cp.rel_entr(x, 1 / argument.args[0].value)
-    if str(top) != str(x):
-        raise Unread("a quotient of other expressions")
-    assert str(top) == str(x), (x, argument)
-    return -cp.entr(x) if bottom is None else cp.rel_entr(x, bottom)
+    """x log(y), of y = k x or y = k x / z, at a point where k is a number."""
+    top, bottom = getattr(argument, "ratio", (argument, cp.Constant(1.0)))
+    rng = np.random.default_rng(0)
+    k = []
+    for _ in range(2):
+        for v in {*x.variables(), *top.variables()}:
+            v.save_value(rng.normal(size=v.shape))
+        k.append(np.ravel(top.value / x.value))
+    if np.ptp(k) > 1e-9 * np.abs(k).max():
+        raise Unread("an entropy of other expressions")
+    return cp.rel_entr(x, bottom / np.mean(k))
 
 
 def plus(a, b):
@@ -400,6 +473,8 @@ def joined(parts):
     """The product of factors, each with whether it is a row."""
     if len(parts) >= 3:
         (a, row), (K, _), (b, _) = parts[-3:]
+        if isinstance(K, Inverse):
+            return joined([*parts[:-3], (cp.matrix_frac(a, K.of), False)])
         if row and not isinstance(K, Eye) and K.ndim == 2 and K.shape[0] > a.size:
             K = K[: a.size, : a.size]  # a stack and its block on the labelled points have one letter
         if (
@@ -417,8 +492,16 @@ def joined(parts):
     for other, next_row in parts[1:]:
         if isinstance(other, Eye) or isinstance(found, Eye):
             found = other * found if isinstance(other, Eye) else found * other
+        elif isinstance(other, Row):  # s 1 1'
+            pass
+        elif isinstance(found, Row):
+            found, row = (cp.sum(other, axis=0), True) if other.ndim == 2 else (cp.sum(other), False)
+        elif found.size > 1 == other.size and found.ndim == 2:  # A (s 1)
+            found, row = cp.sum(found, axis=1) * other, False
+        elif found.size > 1 == other.size and row:
+            found, row = cp.sum(found) * other, False
         elif found.size == 1 or other.size == 1:
-            found, row = found * other, next_row if found.size == 1 else row
+            found, row = scaled(found, other), next_row if found.size == 1 else row
         elif found.ndim == 1 and other.ndim == 1:
             if row:
                 found, row = found @ other, False

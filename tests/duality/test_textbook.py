@@ -192,6 +192,14 @@ def test_latex_has_the_table_of_the_data(name):
     assert "over  of" not in str(ko.derive(getattr(textbook, name)())) and r"\max_{}" not in tex
 
 
+def test_the_legend_of_a_dual_says_what_the_multipliers_without_a_label_belong_to():
+    dual = ko.dualize(textbook.trust_region())
+    for name, k in (("lambda1", 0), ("nu", 1), ("lambda2", 2)):
+        assert re.search(rf"^  {name} +multiplier of the constraint {k}$", str(dual), re.MULTILINE)
+    assert r"\nu & \mathrm{multiplier\ of\ the\ constraint\ 1}" in dual._repr_latex_()
+    assert "multiplier of" not in str(ko.show(dual.primal, dual))  # there they stand beside their constraints
+
+
 def test_the_products_of_features_have_a_name():
     dual = ko.dualize(textbook.support_vectors())
     assert "Q  = Diag(y) X X' Diag(y)" in str(dual)

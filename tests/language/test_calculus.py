@@ -119,7 +119,7 @@ def test_scaling_the_kernel_scales_the_weight(case, bias):
 
 @cases
 @every("bias, norm", [(False, 2), (True, np.inf)])
-def test_convex_along_segments_and_decreasing_in_the_psd_order(case, bias, norm):
+def test_convex_along_segments_and_not_increasing_in_the_psd_order(case, bias, norm):
     rng = np.random.default_rng(6)
     A, B = (RIDGED * rng.uniform(0.3, 2, (3, 1, 1)) for _ in range(2))
     ends = [risk_at(case, list(K), bias, C, norm) for K in (A, B)]

@@ -20,12 +20,11 @@ from rich.console import Console
 import kernelopt as ko
 from formulations import lanckriet
 from kernelopt import interrupts, progress, threads
-from kernelopt.conic import calls, process
+from kernelopt.conic import calls, costs, process
 from kernelopt.conic.ladder import SolverAttempt, run_solver
 from kernelopt.errors import Stopped
-from kernelopt.learner import learn, learn_blocks, single
+from kernelopt.learner import learn, learn_blocks, programs, single
 from kernelopt.methods.control import Control
-from kernelopt.methods.exact import method as exact
 from kernelopt.methods.registry import METHODS
 from kernelopt.running import Call
 from tests.calls import at_once, endless
@@ -378,7 +377,7 @@ def test_a_compilation_that_would_take_longer_than_there_is_time_is_not_begun(pr
     monkeypatch.setattr(
         cp.Problem, "get_problem_data", lambda self, *a, **k: compiled.append(self) or real(self, *a, **k)
     )
-    monkeypatch.setattr(exact, "compilation_seconds", lambda cones: 1e-3 * cones.nonzeros)  # a slow machine
+    monkeypatch.setattr(costs, "COMPILATION_ENTRY", 1e-3)  # seconds of a slow machine
     with pytest.warns(ko.ConvergenceWarning, match="time limit of 3 s"):
         solution = formulation.solve("exact", programme=programme, time_limit=3.0)
     assert compiled == []
@@ -494,7 +493,7 @@ def test_training_starts_no_compilation_for_which_the_time_is_too_short(monkeypa
     with control:
         enough = learn(K, y, ko.logistic(), True, tol=-1.0)
     assert len(compiled) == 1
-    monkeypatch.setattr(single, "COMPILATION_SECONDS", 1.0)  # a slow machine
+    monkeypatch.setattr(programs, "DENSE_ENTRY", 1.0)  # seconds of a slow machine
     with control:
         short = learn(K, y, ko.logistic(), True, tol=-1.0)
     assert len(compiled) == 1

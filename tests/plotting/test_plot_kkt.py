@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
+from kernelopt.duality import KKT
 from kernelopt.duality.conditions import Condition
 from kernelopt.plotting import plot_kkt
 
 mpl.use("Agg")
 from matplotlib.figure import Figure
 
-TABLE = ko.KKT(
+TABLE = KKT(
     (
         Condition("primal feasibility", "ball", 0.0),
         Condition(
@@ -61,8 +62,8 @@ def test_the_table_of_a_solution_is_within_its_tolerance():
 
 
 def test_a_table_of_zeros_and_one_of_nothing_are_drawn():
-    assert markers(plot_kkt(ko.KKT((Condition("gap", "a", 0.0),)), ax=Figure().subplots()))[0][1]
-    assert not markers(plot_kkt(ko.KKT(()), ax=Figure().subplots()))
+    assert markers(plot_kkt(KKT((Condition("gap", "a", 0.0),)), ax=Figure().subplots()))[0][1]
+    assert not markers(plot_kkt(KKT(()), ax=Figure().subplots()))
 
 
 def test_wrong_arguments_of_the_conditions():

@@ -456,13 +456,6 @@ FILE = LEARNED.save(Path(FOLDER.name) / "model.npz")
 entry("load", ko.load, lambda model: model.decision_function(X), path=thing(FILE))
 entry("saved.decision_function", lambda X: ko.load(FILE).decision_function(X), X=array(X, named="X_new"))
 entry(
-    "saved.certify",
-    lambda X, y: ko.load(FILE).certify(X, y),
-    bracket,
-    X=array(X, refuses="float32"),  # other numbers than those of the solve
-    y=vector(Y),
-)
-entry(
     "plot_weights",
     plot_weights,
     lambda ax: None,

@@ -9,7 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import splu
 
-from kernelopt.running import running_call
+from kernelopt.conic.costs import SPARSE_PRODUCT
+from kernelopt.running import check, running_call
 from kernelopt.threads import interruptible
 from kernelopt.validation import Array
 
@@ -42,12 +43,18 @@ class LeastNormCorrection:
                 length = np.sqrt((scaled**2).sum(axis=0)) * largest
                 self.scale = np.where(length > 0, 1 / length, 1.0)
                 self.A = sp.csc_array(self.A @ sp.diags_array(self.scale))
-                normal = sp.csc_array(self.A.T @ self.A + RIDGE * sp.eye_array(self.columns.size))
+                normal = self.normal_matrix()
             if np.isfinite(normal.data).all():
                 try:
                     self.solver = factored(normal)
                 except RuntimeError:  # singular to working precision
                     self.solver = None
+
+    def normal_matrix(self) -> sp.csc_array:
+        """Return A'A with the ridge, which is started only where the running call has time for it."""
+        check(SPARSE_PRODUCT * float((np.diff(sp.csr_array(self.A).indptr) ** 2.0).sum()))
+        ridged = sp.vstack([self.A, RIDGE**0.5 * sp.eye_array(self.columns.size)], format="csc")
+        return (ridged.T @ ridged).T  # by rows, which are the columns of a symmetric matrix
 
     def __call__(self, z: Array, wanted: Array) -> Array | None:
         """Return z + Delta with w = `wanted`, None where A'A cannot be factored or the result overflows."""

@@ -68,26 +68,24 @@ def constant(value: float, error: float = 0.0) -> Minorant:
     return Minorant(Affine(np.array([value]), {}), error)
 
 
-def minorant(term: RiskTerm, alpha: Array, Ks: list[Array] | None, accurate: bool = False) -> Minorant:
+def minorant(term: RiskTerm, alpha: Array, accurate: bool = False) -> Minorant:
     """Return an affine function of the kernels that is below the risk everywhere.
 
     It is l(alpha) - 1/2 sum_m alpha'K_m alpha / gamma_m with alpha projected on the dual domain. gamma = 1
     for one kernel or norm 2; for another norm r, |gamma|_p = 1 with p = r / (r - 2), and gamma is optimal
-    for alpha and the kernels `Ks`. For constant kernels the function is a number. With `accurate` the
-    quadratic forms are computed by dot products that are rounded once.
+    for alpha and the kernels at the current values of their variables. For constant kernels the function is a
+    number. With `accurate` the quadratic forms are computed by dot products that are rounded once.
     """
     learner = term.learner
     alpha = learner.loss.project(alpha, learner.y, learner.bias is not None)
     l_alpha, perturbation = dual_value_of(learner, alpha)
-    if all(form == "fixed" for form in term.forms) and Ks is not None:
-        penalty = fixed_penalty(term, alpha, Ks, perturbation, accurate)
+    if all(form == "fixed" for form in term.forms):
+        penalty = fixed_penalty(term, alpha, perturbation, accurate)
         return constant(l_alpha.value - penalty, l_alpha.error + UNIT * (abs(l_alpha.value) + penalty))
-    block_weights = np.ones(len(term.kernels))
-    if len(term.kernels) > 1 and learner.norm != 2:
-        block_weights = optimal_block_weights(
-            learner.norm, alpha, Ks or [np.eye(alpha.size)] * len(term.kernels)
-        )
     parts = [quadratic_form(K, alpha, perturbation, accurate) for K in term.kernels]
+    block_weights = np.ones(len(parts))
+    if len(parts) > 1 and learner.norm != 2:
+        block_weights = optimal_block_weights(learner.norm, parts)
     forms = sum_of_minorants(parts, 1 / (2 * block_weights))
     rows = {v: -row for v, row in forms.read.matrices.items()}
     rounding = UNIT * (abs(l_alpha.value) + float(np.abs(forms.read.constant[0])))
@@ -131,20 +129,18 @@ def dual_value_of(learner: Learner, alpha: Array) -> tuple[Bounded, float]:
     return Bounded(found.value, found.error + 2 * excess * slope), 2 * excess
 
 
-def fixed_penalty(
-    term: RiskTerm, alpha: Array, Ks: list[Array], perturbation: float, accurate: bool
-) -> float:
+def fixed_penalty(term: RiskTerm, alpha: Array, perturbation: float, accurate: bool) -> float:
     """Return an upper bound of 1/2 |(sqrt(alpha'K_m alpha))_m|_s^2, 1/s + 1/norm = 1, at constant kernels."""
-    kernels = [kernel_sum(K, alpha.size, value) for K, value in zip(term.kernels, Ks, strict=True)]
+    kernels = [kernel_sum(K, alpha.size) for K in term.kernels]
     images = [(accurate_image if accurate else image)(K, alpha) for K in kernels]
     squares = np.array(
         [
-            max(at_alpha.square.above, 0.0) + form_change(K.d, alpha, perturbation)
+            max(at_alpha.square.above, 0.0) + float(form_change(K.d, alpha, perturbation))
             for K, at_alpha in zip(kernels, images, strict=True)
         ]
     )
     norm = term.learner.norm
-    if len(Ks) == 1 or norm == 2:
+    if len(kernels) == 1 or norm == 2:
         return upwards(float(squares.sum()) / 2 * (1 + gamma(squares.size + 8)))
     length = lp_length(np.sqrt(squares), conjugate_exponent(norm))
     return upwards(length**2 / 2 * (1 + gamma(squares.size + NORM_ROUNDINGS)))
@@ -160,17 +156,17 @@ def form_errors(sizes: Array, alpha: Array) -> Array:
     return errors
 
 
-def form_change(d: Array, alpha: Array, perturbation: float) -> float:
-    """Return a bound of the change of alpha'K alpha when one entry of alpha changes by `perturbation`.
+def form_change(d: Array, alpha: Array, perturbation: float) -> Array:
+    """Return bounds of the change of alpha'K_m alpha when one entry of alpha changes by `perturbation`.
 
-    K is positive semidefinite with diag K <= d, so that |K_ij| <= sqrt(d_i d_j).
+    K_m is positive semidefinite with diag K_m <= d_m, a row of `d`, so that |K_m,ij| <= sqrt(d_mi d_mj).
     """
     if perturbation == 0:
-        return 0.0
-    roots = np.sqrt(d)
-    return float(
-        2 * perturbation * roots.max() * (roots @ np.abs(alpha)) + perturbation * perturbation * d.max()
-    )
+        return np.zeros(d.shape[:-1])
+    roots, largest = np.sqrt(d), d.max(axis=-1)
+    change: Array = 2 * perturbation * np.sqrt(largest) * (roots @ np.abs(alpha))
+    bounds: Array = change + perturbation * perturbation * largest
+    return bounds
 
 
 def quadratic_form(K: cp.Expression, alpha: Array, perturbation: float, accurate: bool) -> Minorant:
@@ -193,7 +189,7 @@ def quadratic_form(K: cp.Expression, alpha: Array, perturbation: float, accurate
         else:
             forms = grams.forms(alpha)
             errors = form_errors(sizes, alpha)
-        errors = errors + np.array([form_change(d, alpha, perturbation) for d in sizes])
+        errors = errors + form_change(sizes, alpha, perturbation)
         found.append(linear_form(affine(weights), forms, errors))
     return sum_of_minorants(found, np.ones(len(found)))
 
@@ -213,12 +209,17 @@ def linear_form(read: Affine | None, c: Array, errors: Array) -> Minorant:
     )
 
 
-def optimal_block_weights(norm: float, alpha: Array, Ks: list[Array]) -> Array:
+def optimal_block_weights(norm: float, forms: Sequence[Minorant]) -> Array:
     """Return about the gamma with |gamma|_p <= 1, p conjugate to norm / 2, that makes the minorant largest.
 
-    It is scaled down by more than its rounding errors, since |gamma|_p > 1 would make the minorant too large.
+    It is optimal for the `forms` alpha'K_m alpha at the current values of their variables, or for equal forms
+    where a variable has no value. It is scaled down by more than its rounding errors, since |gamma|_p > 1
+    would make the minorant too large.
     """
-    lengths = np.sqrt([max(float(alpha @ K @ alpha), 0.0) for K in Ks])
+    point = {v.id: v.value for part in forms for v in part.read.matrices}
+    known = all(value is not None for value in point.values())
+    squares = [float(part.read.at(point)[0]) if known else 1.0 for part in forms]
+    lengths = np.sqrt(np.maximum(squares, 0.0))
     block_weights = minimizing_weights(lengths, conjugate_exponent(norm / 2), MIN_GAMMA)
     return block_weights * (1 - gamma(lengths.size + NORM_ROUNDINGS))
 
@@ -230,10 +231,8 @@ def minorants(structure: Structure, alphas: Sequence[Array], accurate: bool = Fa
         if is_absent(structure, k):
             found.append(constant(0.0))
             continue
-        fixed = all(form == "fixed" for form in term.forms)
-        weighted = len(term.kernels) > 1 and term.learner.norm != 2
-        if fixed or weighted:
-            found.append(minorant(term, alpha, term.values(), accurate))
+        if len(term.kernels) > 1 and term.learner.norm != 2:  # gamma depends on the current values
+            found.append(minorant(term, alpha, accurate))
         else:
             found.append(kept_minorant(structure, k, alpha, accurate))
     return found
@@ -245,7 +244,7 @@ def kept_minorant(structure: Structure, k: int, alpha: Array, accurate: bool) ->
     if key not in kept:
         if len(kept) == KEPT * len(structure.risks):
             del kept[next(iter(kept))]  # the oldest one
-        kept[key] = minorant(structure.risks[k], alpha, None, accurate)
+        kept[key] = minorant(structure.risks[k], alpha, accurate)
     return kept[key]
 
 

@@ -89,7 +89,7 @@ class Master:
 
     def add(self, k: int, alpha: Array) -> None:
         """Add the cut of risk k at alpha, which must be in the domain of the dual."""
-        column, read = self.epigraphs[k], minorant(self.risks[k], alpha, self.risks[k].values()).read
+        column, read = self.epigraphs[k], minorant(self.risks[k], alpha).read
         row = sp.lil_array((1, self.program.c.size))
         if column is None:  # a risk of weight zero
             self.cuts.append(Cut(k, alpha, sp.csr_array(row), 0.0))

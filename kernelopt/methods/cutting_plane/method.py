@@ -21,7 +21,7 @@ from kernelopt.methods.control import STALLED, Control
 from kernelopt.methods.cutting_plane.master import Master, MasterFailure
 from kernelopt.methods.cutting_plane.taylor import TaylorMaster
 from kernelopt.methods.method import Cost, Method, Outcome
-from kernelopt.methods.sizing import compilation_seconds, size
+from kernelopt.methods.sizing import size
 from kernelopt.running import check
 from kernelopt.structure.ball import read_ball
 from kernelopt.structure.counting import count_user
@@ -112,7 +112,7 @@ class CuttingPlane(Method):
                     f"{outside.interior_memory / 1e9:.0f} GB, more than {MAX_BYTES / 1e9:.0f} GB. Use "
                     "another method: kernelopt.explain(problem) lists those that apply."
                 )
-            check(COMPILATIONS * compilation_seconds(outside))
+            check(COMPILATIONS * outside.compilation_seconds)
         run = CuttingPlaneRun(match, self, control)
         with control:
             run.run()
@@ -130,7 +130,7 @@ class CuttingPlaneRun:
             self.cones.restore(listed(control.resumed, "space"))
         self.feasible = FeasibleSet(self.evaluator, cones=self.cones)
         self.level_share = FIRST_LEVEL
-        self.machines: list[Array] = []  # the alphas at the last point
+        self.machines: list[Given] = []  # those at the last point
         self.cuts: list[list[Array]] = [[] for _ in structure.risks]  # the alphas of all cuts of every risk
 
     def run(self) -> None:
@@ -162,7 +162,7 @@ class CuttingPlaneRun:
                     "cutting planes need a kernel at which every risk is finite, got none between the first "
                     "point and one inside the constraints. Use method='exact'."
                 )
-            self.add(model, [[alpha] for alpha in self.machines])
+            self.add(model, [[alpha] for alpha, _ in self.machines])
             try:
                 solution = model.solve()
                 alphas = model.averaged_alphas(solution.multipliers)
@@ -229,7 +229,7 @@ class CuttingPlaneRun:
             repaired, _ = self.feasible.nearest(point)
             value, machines = self.evaluator.at(point if repaired is None else repaired)
             if all(np.isfinite(machine.value) for machine in machines):
-                self.machines = [machine.alpha for machine in machines]
+                self.machines = [(machine.alpha, machine.scales) for machine in machines]
                 if repaired is None:
                     return point, np.inf
                 return repaired, self.structure.sign * value if np.isfinite(value) else np.inf
@@ -241,10 +241,8 @@ class CuttingPlaneRun:
         control = self.control
         if control.best is None:
             return None
-        alphas = control.proof or self.machines
-        given: list[Given] | None = None
-        if control.machines:
-            given = [(alpha, None) for alpha in control.machines]
+        alphas = control.proof or [alpha for alpha, _ in self.machines]
+        given: list[Given] | None = control.machines
         certificate, multipliers = self.certified(alphas, given) if self.cones is not None else (None, None)
         return Outcome(
             control.best,

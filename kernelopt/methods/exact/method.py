@@ -26,7 +26,7 @@ from kernelopt.methods.control import Control
 from kernelopt.methods.exact.programme import Programme
 from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.methods.results import attained, bounded_certificate, combined_certificate
-from kernelopt.methods.sizing import Size, compilation_seconds, size
+from kernelopt.methods.sizing import Size, size
 from kernelopt.running import check
 from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.expansion import Expansion, expand
@@ -128,7 +128,7 @@ class ExactRun:
 
     def __init__(self, structure: Structure, programme: Programme | None, control: Control) -> None:
         self.structure, self.programme, self.control = structure, programme, control
-        self.compilation = compilation_seconds(size(structure).cones)  # also the guess for a programme
+        self.compilation = size(structure).cones.compilation_seconds  # also the guess for a programme
         check(self.compilation)
         with quietly():
             self.expansion = expanded(structure) if programme is None else expand(programme.problem)

@@ -93,7 +93,7 @@ class AffineKernel:
 
         def of_forms(grams: Grams) -> Array:
             sizes = grams.magnitudes[:, : self.n]
-            return form_errors(sizes, alpha) + [form_change(d, alpha, perturbation) for d in sizes]
+            return form_errors(sizes, alpha) + form_change(sizes, alpha, perturbation)
 
         of_entry = 2 * perturbation * float(np.abs(alpha).max(initial=0.0)) + perturbation * perturbation
         for position, grams, M in self.parts:

@@ -18,11 +18,9 @@ from kernelopt.grams.written import StackReader, StackWriter
 from kernelopt.learner import Machine
 from kernelopt.methods.learned import chosen_machine, single
 from kernelopt.methods.saved import machine as machines_of
-from kernelopt.methods.saved import proof_file
 from kernelopt.methods.saved.machine import SavedMachine
-from kernelopt.methods.saved.proof import Proof, full
 from kernelopt.structure.structure import Structure
-from kernelopt.validation import Array, as_model_path, as_vector, boolean, positive, whole
+from kernelopt.validation import Array, as_indices, as_model_path, as_vector, boolean, positive, whole
 
 if TYPE_CHECKING:
     from kernelopt.methods.solution import Solution
@@ -45,7 +43,7 @@ class SavedSolution:
     value : float
         The objective at the point.
     certificate : Certificate
-        The bounds as they were saved. `certify` computes them again.
+        The bounds as they were saved. `kernelopt.certify(problem, saved)` computes them again.
     weights_unique : bool or None
     tol : float or None
         The relative gap that was asked for.
@@ -57,8 +55,6 @@ class SavedSolution:
         As in `Solution`.
     shared : bool
         Whether all machines have the same weights.
-    proof : Proof or str
-        The problem without its data, or the reason why it was not saved.
     written : tuple of two dicts
         What the file says, JSON and arrays, which `save` writes again.
     """
@@ -77,7 +73,6 @@ class SavedSolution:
     solve_time: float
     certify_time: float
     shared: bool
-    proof: Proof | str
     written: tuple[Mapping[str, Any], Mapping[str, Any]]
 
     @property
@@ -161,38 +156,6 @@ class SavedSolution:
         write_file(target, "solution", *self.written)
         return target
 
-    def certify(self, X: Any, y: Any = None) -> Certificate:
-        """Compute both bounds of the optimum again, from the training data, at the saved point.
-
-        The problem is built from the file and the data, and its bounds are those of `kernelopt.certify` at
-        the saved weights and dual variables. Nothing is solved.
-
-        Parameters
-        ----------
-        X : array of shape (N, d), or (m, N, N)
-            The points of the solve; the stack where the kernels were given as an array.
-        y : array of shape (n,), or a list of such arrays, one for each risk
-            The labels or targets. A loss without labels needs none.
-
-        Returns
-        -------
-        Certificate
-
-        Raises
-        ------
-        InputError
-            If the data are not those of the solve, by a checksum.
-        MethodError
-            If the problem was not saved. Then build it again, and call ``kernelopt.certify(problem, saved)``.
-        """
-        if isinstance(self.proof, str):
-            raise MethodError(
-                "a problem that is saved must have risks over weights in an l_p ball or of bounded trace, "
-                f"got another one in certify: {self.proof}. Build the problem again, and call "
-                "kernelopt.certify(problem, saved)."
-            )
-        return self.proof.certificate(*self.proof.reader(X), y, self.certificate)
-
     def point_in(self, problem: cp.Problem) -> dict[cp.Variable, Array]:
         """Return the saved values of the variables of a problem that is built as the one that was solved.
 
@@ -247,11 +210,6 @@ def contents(solution: Solution | SavedSolution, *, machines: bool = True) -> Co
         headers.append(header)
         arrays |= {f"machine.{k}.{name}": array for name, array in of_machine.items()}
     certificate = solution.certificate
-    proof: Contents | str = "it is the solution of an estimator, which has its own certify(X, y)"
-    if machines:
-        proof = proof_file.written(solution.problem, certificate, stacks)
-    if not isinstance(proof, str):
-        arrays |= {f"proof.{name}": array for name, array in proof[1].items()}
     arrays |= stacks.arrays
     if all(np.ndim(values) < 2 for values in certificate.point.values()):
         arrays |= {f"point.{k}": values for k, values in enumerate(certificate.point.values())}
@@ -281,7 +239,6 @@ def contents(solution: Solution | SavedSolution, *, machines: bool = True) -> Co
         "alphas": [alpha.size for alpha in certificate.alphas],
         "trained": [alpha.size for alpha in trained],
         "machines": headers,
-        "proof": proof if isinstance(proof, str) else proof[0],
         "arrays": forms(arrays),
     }
     return header, arrays
@@ -318,12 +275,6 @@ def from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Saved
         machines_of.read(each, starting(arrays, f"machine.{k}."), stacks)
         for k, each in enumerate(header["machines"])
     )
-    kept = header["proof"]
-    parts = {name: array for name, array in arrays.items() if name.startswith(("points.", "means."))}
-    of_proof = starting(arrays, "proof.")
-    if isinstance(kept, str) and of_proof:
-        raise ValueError(f"the proof must be described, got {kept!r} and its arrays {sorted(of_proof)}")
-    proof = kept if isinstance(kept, str) else proof_file.read(kept, of_proof, parts)
     iterations, tol = header["iterations"], header["tol"]
     build, solve, certify = as_vector(arrays["seconds"], "seconds", size=3).tolist()
     return SavedSolution(
@@ -341,7 +292,6 @@ def from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Saved
         solve_time=solve,
         certify_time=certify,
         shared=boolean(header["shared"], "shared") or len(machines) == 1,
-        proof=proof,
         written=(header, arrays),
     )
 
@@ -349,7 +299,12 @@ def from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Saved
 def dual_variables(arrays: Mapping[str, Any], name: str, sizes: Sequence[Any]) -> Iterator[Array]:
     """Return vectors of the given sizes, of which the file has the entries that are not zero."""
     for k, n in enumerate(sizes):
-        yield full((arrays[f"{name}.{k}.rows"], arrays[f"{name}.{k}"]), whole(n, f"{name}.{k}"))
+        alpha = np.zeros(whole(n, f"{name}.{k}"))
+        rows = np.asarray(arrays[f"{name}.{k}.rows"])
+        if rows.size:  # else alpha is zero
+            rows = as_indices(rows, alpha.size, "the rows of alpha", unique=True)
+            alpha[rows] = as_vector(arrays[f"{name}.{k}"], "alpha", rows.size)
+        yield alpha
 
 
 def starting(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:

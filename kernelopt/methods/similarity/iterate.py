@@ -13,6 +13,7 @@ from kernelopt.methods.checkpoint import State
 from kernelopt.methods.control import Control
 from kernelopt.methods.similarity.spectra import Ascent
 from kernelopt.numerics.decompositions import eigenpairs
+from kernelopt.running import check
 from kernelopt.structure.nearness import Nearness
 from kernelopt.validation import Array
 
@@ -64,6 +65,7 @@ def inner_problem(problem: Nearness, resumed: State) -> Ascent:
 def set_matrix(inner: Ascent, problem: Nearness, i: int, B: Array) -> None:
     """Set B_i of the inner problem. A matrix is decomposed; a spectrum belongs to the basis of its block."""
     V = problem.blocks[i].V
+    check()
     if V is None:
         eigenvalues, Q = eigenpairs(B)
         inner.set_spectrum(i, Q, eigenvalues)

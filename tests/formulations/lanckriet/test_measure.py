@@ -217,13 +217,14 @@ def test_flipping_the_labels_flips_the_intercept(criterion, weights):
 
 
 @criteria
-def test_omega_decreases_in_tau_and_K_and_increases_in_C(criterion):
+def test_omega_does_not_increase_in_tau_and_K_nor_decrease_in_C(criterion):
     K = positive_definite(n)
     C, tau = criterion["C"], criterion["tau"]
     here = fixed(K, Y, **criterion).value
     assert fixed(K, Y, C=C, tau=tau + 0.1).value < here
     for bump in (np.outer(Y, Y), np.outer(K[0], K[0]), np.eye(n)):
         assert fixed(K + 0.1 * bump, Y, **criterion).value < here
+    assert fixed(K + 0.1, Y, **criterion).value == close(here)  # a larger kernel in the Loewner order too
     values = [fixed(K, Y, C=bound, tau=tau).value for bound in (0.05, 0.3, np.inf)]
     assert all(small <= large * (1 + 1e-8) for small, large in itertools.pairwise(values))
     assert values[0] < 0.9 * values[-1]

@@ -1,0 +1,243 @@
+"""Work that a limit cannot interrupt: it is avoided, or begun only where its predicted seconds are left."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from functools import cache
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from cvxpy.atoms.quad_over_lin import quad_over_lin
+
+import kernelopt as ko
+from formulations import similarity
+from kernelopt.certificates.conic import least_norm
+from kernelopt.certificates.conic.least_norm import LeastNormCorrection
+from kernelopt.certificates.lower.minorants import minorants
+from kernelopt.conic import calls, process
+from kernelopt.conic.costs import Cones
+from kernelopt.errors import InsufficientMemoryError
+from kernelopt.grams import stored
+from kernelopt.language.learner import Learner
+from kernelopt.learner import programs
+from kernelopt.losses import Loss
+from kernelopt.methods import CuttingPlane, fallback, results
+from kernelopt.methods.control import Control
+from kernelopt.methods.method import Outcome
+from kernelopt.methods.selection import applicable
+from kernelopt.methods.sizing import CLOSED_SECONDS
+from kernelopt.numerics.decompositions import VALUES, eigenvalues
+from kernelopt.running import Call
+from kernelopt.structure import affine as reading
+from kernelopt.structure import units
+from kernelopt.structure.nearness import is_orthonormal
+from kernelopt.structure.powers import read_power
+from kernelopt.structure.structure import Structure
+from tests.methods.test_limits import near
+
+
+@cache
+def spectra(n=12, m=2):
+    """Spectra of similarities, learned together: 2n rank-one kernels under norm=inf."""
+    rng = np.random.default_rng(0)
+    S = rng.normal(size=(m, n, n))
+    y = np.resize([1.0, -1.0], n)
+    return similarity.restricted_spectral(
+        S + S.transpose(0, 2, 1), y, rho=0.5, trace=1.0, fidelity="squared_frobenius"
+    )
+
+
+def at_equal_weights(formulation):
+    structure = Structure(formulation.problem)
+    for variable in structure.variables:
+        variable.save_value(np.full(variable.size, 1 / variable.size))
+    return structure
+
+
+def test_rank_one_forms_and_images_are_those_of_the_matrices():
+    rng = np.random.default_rng(0)
+    V, w = rng.normal(size=(7, 5)), rng.random(5)
+    grams = ko.Grams.rank_one(V)
+    dense = np.einsum("im,jm->mij", V, V)
+    for size in (7, 4):
+        alpha = rng.normal(size=size)
+        part = dense[:, :size, :size]
+        np.testing.assert_allclose(grams.forms(alpha), np.einsum("i,mij,j->m", alpha, part, alpha))
+        expected = np.einsum("m,mij,j->i", w, dense[:, :, :size], alpha)
+        np.testing.assert_allclose(grams.storage.image(w, alpha), expected)
+    assert grams.forms(np.full(7, 1e300)).max() == np.inf
+    assert (grams.forms(np.zeros(7)) == 0).all()
+
+
+def test_a_minorant_of_several_kernels_forms_no_kernel(monkeypatch):
+    structure = at_equal_weights(spectra())
+    alpha = np.random.default_rng(1).uniform(0, 0.5, 12) * structure.risks[0].learner.y
+    K = [np.asarray(kernel.value) for kernel in structure.risks[0].kernels]
+    monkeypatch.setattr(stored.RankOneStorage, "combine", None)
+    (below,) = minorants(structure, [alpha])
+    point = {v.id: v.value for v in structure.variables}
+    feasible = structure.risks[0].loss.project(alpha, structure.risks[0].learner.y, True)
+    gains = structure.risks[0].loss.dual_value(feasible, structure.risks[0].learner.y)
+    squares = np.array([feasible @ each @ feasible for each in K])
+    assert below.read.at(point)[0] == pytest.approx(gains - np.sqrt(squares).sum() ** 2 / 2, rel=1e-9)
+
+
+def test_a_product_of_large_matrices_is_not_begun_without_the_time_for_it(monkeypatch):
+    grams = ko.Grams.rank_one(np.eye(4))
+    monkeypatch.setattr(stored, "PRODUCT", 1.0)  # seconds over n^3, of a slow machine
+    formed = []
+    with closing(Call(time_limit=50.0)) as call, call:
+        formed.append(grams.combine(np.ones(4)))
+    assert not formed
+    np.testing.assert_array_equal(grams.combine(np.ones(4)), np.eye(4))
+    with pytest.raises(ko.TimeLimitError):
+        spectra().solve("mirror-descent", time_limit=50.0)
+
+
+def test_the_rules_do_not_visit_the_squares_of_all_kernels(monkeypatch):
+    problem = spectra(n=40).problem
+    visited = []
+    monkeypatch.setattr(quad_over_lin, "is_atom_convex", lambda self: visited.append(self) or True)
+    fresh = cp.Problem(cp.Minimize(problem.objective.args[0] + 0), problem.constraints)
+    assert fresh.is_dcp() and len(visited) < 10
+
+
+def test_a_risk_is_convex_where_its_weights_are_concave():
+    w = cp.Variable(2, nonneg=True)
+    grams, y = np.array([np.eye(3), np.ones((3, 3))]), [1, -1, 1]
+
+    def at(weights):
+        return ko.risk(ko.combine(weights, grams), y, ko.hinge())
+
+    assert at(w).is_convex() and at(cp.sqrt(w)).is_convex()
+    assert not at(cp.square(w)).is_convex()
+    assert not at(w).is_concave() and not at(w).is_affine()
+    assert cp.Problem(cp.Minimize(at(w))).is_dcp() and not cp.Problem(cp.Maximize(at(w))).is_dcp()
+    X = cp.Variable((3, 3), PSD=True)
+    assert ko.risk(X, y, ko.hinge()).is_convex()
+
+
+def test_orthonormal_vectors_are_known_by_images_of_vectors():
+    V = np.linalg.qr(np.random.default_rng(0).normal(size=(30, 30)))[0]
+    assert is_orthonormal(V)
+    assert not is_orthonormal(V[:, :20])
+    assert not is_orthonormal(V * (1 + 1e-6))
+    V[3, 4] += 1e-6
+    assert not is_orthonormal(V)
+
+
+def test_the_unit_of_a_risk_is_read_from_few_of_many_kernels(monkeypatch):
+    evaluated, real = [], Loss.primal
+    monkeypatch.setattr(units, "MOST_PREDICTORS", 5)
+    monkeypatch.setattr(Loss, "primal", lambda self, *a: evaluated.append(0) or real(self, *a))
+    found = units.units(Structure(spectra(n=40).problem))
+    assert len(evaluated) <= 2 * 5 + 1
+    assert found.risks[0].value > 0
+
+
+def test_the_programme_of_a_machine_is_compiled_only_where_there_is_time(monkeypatch):
+    compiled, real = [], cp.Problem.get_problem_data
+    monkeypatch.setattr(
+        cp.Problem, "get_problem_data", lambda self, *a, **k: compiled.append(self) or real(self, *a, **k)
+    )
+    factors, y = [np.eye(4), 2 * np.eye(4)], np.array([1.0, -1, 1, -1])
+    with monkeypatch.context() as slow:
+        slow.setattr(programs, "DENSE_ENTRY", 10.0)
+        with closing(Call(time_limit=100.0)) as call, call:
+            programs.dual_program(factors, y, ko.hinge(), True, np.inf)
+        assert not compiled
+    programs.dual_program(factors, y, ko.hinge(), True, np.inf)
+    assert compiled
+
+
+def test_the_normal_equations_are_formed_only_where_there_is_time(monkeypatch):
+    rng = np.random.default_rng(0)
+    A = sp.csc_array(rng.normal(size=(9, 6)) * (rng.random((9, 6)) < 0.6))
+    z, wanted = rng.normal(size=9), rng.normal(size=6)
+    repaired = LeastNormCorrection(A, np.ones(6, dtype=bool))(z, wanted)
+    shortest = z + np.linalg.lstsq(A.toarray().T, wanted - A.T @ z)[0]
+    np.testing.assert_allclose(repaired, shortest, atol=1e-9)
+    monkeypatch.setattr(least_norm, "SPARSE_PRODUCT", 1.0)
+    made = []
+    with closing(Call(time_limit=10.0)) as call, call:
+        made.append(LeastNormCorrection(A, np.ones(6, dtype=bool)))
+    assert not made
+
+
+def test_a_trace_is_read_from_the_diagonal_alone(monkeypatch):
+    sizes, real = [], reading.unit_rows
+    monkeypatch.setattr(reading, "unit_rows", lambda e, size: sizes.append(e.size) or real(e, size))
+    X = cp.Variable((6, 6), PSD=True)
+    (row,) = reading.affine(cp.trace(X)).matrices.values()
+    assert sizes == [6]
+    np.testing.assert_array_equal(row.toarray(), np.eye(6).ravel()[None])
+
+
+def test_squares_of_variables_of_any_sign_are_no_powers_and_are_not_read(monkeypatch):
+    monkeypatch.setattr("kernelopt.structure.powers.affine", None)
+    assert read_power(cp.sum_squares(cp.Variable((3, 3), PSD=True) - np.eye(3))) is None
+
+
+def test_the_eigenvalues_of_zero_take_no_decomposition(monkeypatch):
+    monkeypatch.setattr(np.linalg, "eigvalsh", None)
+    assert not eigenvalues(np.zeros((4, 4))).any()
+
+
+def test_seconds_are_reserved_for_the_certificate_of_a_learned_matrix():
+    (found,) = [c for c in applicable(Structure(near(60))) if c.method.name == "first-order-dual"]
+    assert CLOSED_SECONDS + VALUES * 60**3 < found.certification < found.seconds
+
+
+def test_a_last_certificate_over_matrices_needs_the_time_for_its_passes(monkeypatch):
+    structure, control = Structure(near(8)), Control(1e-5, time_limit=1e-9)
+    (X,) = structure.variables
+    outcome = Outcome({X.id: np.eye(8)}, [np.zeros(8)])
+    given = [(np.zeros(8), None)]
+    assert results.certificate_without_solver(structure, outcome, given, control) is not None
+    monkeypatch.setattr(results, "PASSES", 1.0)
+    assert results.certificate_without_solver(structure, outcome, given, control) is None
+    assert results.certificate_without_solver(structure, outcome, given, Control(1e-5, 1e3)) is not None
+    with closing(Call(time_limit=50.0)) as call, call:
+        assert fallback.fallback_outcome(structure) is None
+
+
+def test_the_machines_of_cutting_plane_need_no_training_at_the_limit(monkeypatch):
+    structure, control = Structure(spectra().problem), Control(1e-5, time_limit=1000.0)
+    method = CuttingPlane(max_iterations=2)
+    with control.running(method.name):
+        outcome = method.run(method.match(structure), control)
+    monkeypatch.setattr(Learner, "train", None)
+    found = results.certificate_without_solver(structure, outcome, outcome.machines, control)
+    assert found.feasible and np.isfinite(found.upper)
+
+
+def test_many_second_order_cones_take_more_than_proportional_time_to_compile():
+    def seconds(count):
+        return Cones(
+            second_order=count, rows=3 * count, columns=count, nonzeros=4 * count
+        ).compilation_seconds
+
+    assert seconds(1500) > 3 * seconds(500) > 6 * 0.46 * 5 / 3 / 2
+    assert 1 < Cones((501,) * 3, rows=1_504_512, nonzeros=1_505_012).compilation_seconds < 4
+
+
+CHILDREN = {
+    "MemoryError": "\nraise MemoryError\nimport clarabel, numpy",
+    "an abort": "\nos.kill(os.getpid(), 6)\nimport clarabel, numpy",
+    "killed": "\nos.kill(os.getpid(), 9)\nimport clarabel, numpy",
+}
+
+
+@pytest.mark.parametrize("child", CHILDREN.values(), ids=CHILDREN)
+def test_a_solver_that_had_no_memory_is_not_run_again_in_this_process(child, monkeypatch):
+    monkeypatch.setattr(process, "CHILD", process.CHILD.replace("\nimport clarabel, numpy", child))
+    monkeypatch.setattr(calls, "SHORT_SETUP", -1.0)
+    here: list[int] = []
+    monkeypatch.setattr(calls, "clarabel_call", lambda *a: lambda: here.append(0))
+    X = cp.Variable((3, 3), PSD=True)
+    problem = cp.Problem(cp.Minimize(cp.norm(X - np.diag([1.0, -1, 2]))))
+    with pytest.raises(InsufficientMemoryError, match=r"must fit into memory, got .*orders \[3.*SCS"):
+        ko.solve(problem, "exact", solver="CLARABEL")
+    assert not here
