@@ -11,28 +11,12 @@ import scipy.sparse as sp
 from cvxpy.atoms.affine.promote import promote
 from cvxpy.atoms.affine.wraps import Wrap
 
-from kernelopt.grams import Grams
+from kernelopt.duality.squares import KernelProducts
 from kernelopt.structure.affine import affine
-from kernelopt.structure.trees import with_args
+from kernelopt.structure.trees import times, with_args
 
 Adjoint = Callable[[Any, int, cp.Expression], cp.Expression]
 ADJOINTS: dict[str, Adjoint] = {}
-
-
-class KernelProducts(Wrap):  # type: ignore[misc]
-    """The expression (<K_m, W>)_m, the adjoint of sum_m weights_m K_m at a matrix W."""
-
-    def __init__(self, expression: cp.Expression, grams: Grams) -> None:
-        self.grams = grams
-        super().__init__(expression)
-
-    def get_data(self) -> list[Any]:
-        return [self.grams]
-
-    @property
-    def matrix(self) -> cp.Expression:
-        """W, which is read from the expression, since a rule may have replaced it there."""
-        return self.args[0].args[1].args[0]
 
 
 def adjoint_of(*names: str) -> Callable[[Adjoint], Adjoint]:
@@ -82,9 +66,8 @@ def uniform(W: cp.Expression) -> cp.Expression | None:
     return None if value is None or np.ptp(value) else cp.Constant(value.flat[0])
 
 
-def spread(w: Any, shape: tuple[int, ...]) -> cp.Expression:
+def spread(w: cp.Expression, shape: tuple[int, ...]) -> cp.Expression:
     """Return an expression in a larger shape, as numpy broadcasts it."""
-    w = w if isinstance(w, cp.Expression) else cp.Constant(w)
     if w.shape == shape:
         return w
     value = value_of(w)
@@ -98,9 +81,9 @@ def along(axis: Any, W: cp.Expression, shape: tuple[int, ...]) -> cp.Expression:
     if axis is None:
         w = uniform(W)
         return spread(W if w is None else w, shape)
-    gone = [i % len(shape) for i in np.atleast_1d(axis)]
-    kept = tuple(1 if i in gone else n for i, n in enumerate(shape))
-    return spread(cp.reshape(W, kept, order="F"), shape)
+    kept = np.array(shape)
+    kept[list(np.atleast_1d(axis))] = 1
+    return spread(cp.reshape(W, tuple(kept), order="F"), shape)
 
 
 def folded(W: cp.Expression, shape: tuple[int, ...]) -> cp.Expression:
@@ -109,12 +92,9 @@ def folded(W: cp.Expression, shape: tuple[int, ...]) -> cp.Expression:
         return W
     if int(np.prod(shape)) == 1:
         w = uniform(W)
-        return cp.sum(W) if w is None else W.size * w if W.size > 1 else w
-    lead = W.ndim - len(shape)
-    axes = tuple(range(lead)) + tuple(
-        lead + i for i, n in enumerate(shape) if n == 1 and W.shape[lead + i] != 1
-    )
-    return cp.sum(W, axis=axes if len(axes) > 1 else axes[0])
+        return cp.sum(W) if w is None else times(W.size, w)
+    sizes = (1,) * (W.ndim - len(shape)) + tuple(shape)
+    return cp.sum(W, axis=tuple(i for i, n in enumerate(sizes) if n != W.shape[i] or i < W.ndim - len(shape)))
 
 
 def outer(a: cp.Expression, b: cp.Expression) -> cp.Expression:
@@ -132,15 +112,11 @@ ADJOINTS["NegExpression"] = lambda node, k, W: -W
 ADJOINTS["AddExpression"] = lambda node, k, W: folded(W, node.args[k].shape)
 ADJOINTS["Promote"] = ADJOINTS["broadcast_to"] = ADJOINTS["AddExpression"]
 ADJOINTS["DivExpression"] = lambda node, k, W: folded(W / node.args[1], node.args[0].shape)
+ADJOINTS["Sum"] = lambda node, k, W: along(node.axis, W, node.args[0].shape)
 ADJOINTS["reshape"] = lambda node, k, W: cp.reshape(W, node.args[0].shape, order=node.order)
 ADJOINTS["diag_vec"] = ADJOINTS["diag_mat"] = lambda node, k, W: cp.diag(W, node.k)
+ADJOINTS["transpose"] = lambda node, k, W: W.T if node.axes is None else by_matrix(node, k, W)
 ADJOINTS["Trace"] = lambda node, k, W: W * np.eye(node.args[0].shape[0])
-
-
-@adjoint_of("transpose")
-def transposed(node: Any, k: int, W: cp.Expression) -> cp.Expression:
-    """Return W', of a transpose without a permutation of axes."""
-    return W.T if node.axes is None else by_matrix(node, k, W)
 
 
 @adjoint_of("Combination")
@@ -174,50 +150,32 @@ def of_product(node: Any, k: int, W: cp.Expression) -> cp.Expression:
     return B @ W if A.ndim == 1 else W @ B.T
 
 
-@adjoint_of("Sum")
-def of_sum(node: Any, k: int, W: cp.Expression) -> cp.Expression:
-    """Return the weight of each sum in all entries that it is made of."""
-    return along(node.axis, W, node.args[0].shape)
-
-
 @adjoint_of("Hstack", "Vstack", "Concatenate")
 def of_stack(node: Any, k: int, W: cp.Expression) -> cp.Expression:
     """Return the part of the weight at the position of args[k]."""
     kind, arg = type(node).__name__, node.args[k]
     if kind == "Vstack" and arg.ndim < 2:
         return W[k] if W.ndim == 2 else W[k : k + 1]
-    axis = {"Vstack": 0, "Hstack": min(arg.ndim, 2) - 1}.get(kind)
-    axis = node.axis or 0 if axis is None else max(axis, 0)
-    sizes = [a.shape[axis] if a.ndim else 1 for a in node.args]
-    start = sum(sizes[:k])
-    return W[(slice(None),) * axis + (slice(start, start + sizes[k]),)]
-
-
-@adjoint_of("index", "special_index")
-def of_entry(node: Any, k: int, W: cp.Expression) -> cp.Expression:
-    """Return w E for one entry, with the unit matrix E of its position."""
-    arg = node.args[0]
-    w = uniform(W)
-    if node.size != 1 or w is None:
-        return by_matrix(node, k, W)
-    numbers = np.arange(arg.size, dtype=float).reshape(arg.shape)
-    return w * (numbers == float(np.ravel(node.numeric([numbers]))[0])).astype(float)
+    axis = node.axis or 0 if kind == "Concatenate" else int(kind == "Hstack" and arg.ndim > 1)
+    ends = np.cumsum([0, *(a.shape[axis] if a.ndim else 1 for a in node.args)])
+    return W[(slice(None),) * axis + (slice(ends[k], ends[k + 1]),)]
 
 
 def by_matrix(node: Any, k: int, W: cp.Expression) -> cp.Expression:
     """Return M'vec(W) with the matrix M of an affine atom, which is linear in an argument of parameters."""
+    flat, shape = W if W.ndim == 1 else cp.vec(W, order="F"), node.args[k].shape
     args = [a if a.is_constant() else cp.Constant(np.zeros(a.shape)) for a in node.args]
-    flat = W if W.ndim == 1 else cp.vec(W, order="F")
-    shape = node.args[k].shape
     given = [i for i, a in enumerate(node.args) if i != k and a.parameters()]
+    if not given and node.size == 1:
+        return cp.sum(W) * matrix_of(node, args, k).toarray().reshape(shape, order="F")
     if not given:
-        return cp.reshape(matrix_of(node, args, k).T.tocsr() @ flat, shape, order="F")
-    (i,) = given
-    C, found = args[i], []
-    for entry in range(C.size):
-        args[i] = cp.Constant((np.arange(C.size) == entry).astype(float).reshape(C.shape, order="F"))
-        found.append(cp.vec(C, order="F")[entry] * (matrix_of(node, args, k).T.tocsr() @ flat))
-    return cp.reshape(sum(found[1:], found[0]), shape, order="F")
+        return matrix_of(node, args, k).T.tocsr() @ flat
+    (i,), parts = given, []
+    entries = cp.vec(args[i], order="F")
+    for entry, unit in enumerate(np.eye(entries.size)):
+        args[i] = cp.Constant(unit.reshape(node.args[i].shape, order="F"))
+        parts.append(entries[entry] * (matrix_of(node, args, k).T.tocsr() @ flat))
+    return sum(parts[1:], parts[0])
 
 
 def matrix_of(node: Any, args: list[cp.Expression], k: int) -> Any:

@@ -9,8 +9,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.duality.adjoints import uniform, value_of
-from kernelopt.duality.equations import is_symmetric
-from kernelopt.duality.sweep import total
+from kernelopt.duality.lagrangian import total
 
 
 def flattened(e: Any, sign: float = 1.0) -> list[cp.Expression]:
@@ -68,12 +67,6 @@ def scaled(k: float, parts: Sequence[cp.Expression], x: cp.Variable) -> cp.Expre
         c, inner = coefficient(term)
         terms.append(inner if k * c == 1 else -inner if k * c == -1 else (k * c) * inner)
     return sum_of(terms, x)
-
-
-def symmetric(G: cp.Expression, x: cp.Variable) -> cp.Expression:
-    """Return the symmetric part of a matrix that a symmetric variable is multiplied by."""
-    needed = x.ndim == 2 and x.size > 1 and x.is_symmetric() and not is_symmetric(G)
-    return (G + G.T) / 2 if needed else G
 
 
 def is_known(e: cp.Expression) -> bool:

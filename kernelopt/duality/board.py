@@ -23,13 +23,12 @@ from kernelopt.duality.algebra import (
     is_known,
     scaled,
     sum_of,
-    symmetric,
     uses,
     variable_in,
 )
-from kernelopt.duality.equations import Equation, Swept
+from kernelopt.duality.equations import CONES, Equation, Swept, symmetrised
+from kernelopt.duality.lagrangian import Term, total
 from kernelopt.duality.squares import Excess, PositivePart, positive_part_of
-from kernelopt.duality.sweep import Term, total
 from kernelopt.language.risk import Risk
 from kernelopt.structure.structure import implies
 from kernelopt.structure.trees import replaced
@@ -47,16 +46,10 @@ class Row:
 
     def stated(self) -> Constraint:
         """Return the constraint."""
-        kind, G = (
-            self.equation.kind,
-            symmetric(sum_of(self.parts, self.equation.variable), self.equation.variable),
-        )
         if self.equation.special:
             return self.equation.constraint
-        if kind in ("PSD", "NSD"):
-            found = PSD(G if kind == "PSD" else -G)
-        else:
-            found = G >= 0 if kind == "nonneg" else G <= 0 if kind == "nonpos" else G == 0
+        v = self.equation.variable
+        found = CONES[self.equation.kind](symmetrised(v, sum_of(self.parts, v)))
         return found.set_label(self.equation.constraint.label)
 
 
@@ -172,7 +165,7 @@ def minus_rest(state: Stated) -> Stated | None:
         if row.equation.kind != "free" and not (kind in INSIDE and a is x and weighed):
             continue
         plain = sum_of(rest, x)
-        whole = symmetric(plain, x)
+        whole = symmetrised(x, plain)
         e = scaled(-1 / k, [whole], x)
         found = state.without(row).with_variable(y, e, label)
         if (whole is not plain and not y.is_symmetric()) or not found.keeps_dpp():
@@ -243,7 +236,7 @@ def positive_part(state: Stated) -> Stated | None:
             continue
         c = float(weight.flat[0]) / float(below.flat[0])
         M = sum((np.broadcast_to(value_of(t), x.shape) for t in shifts), start=np.zeros(x.shape))  # a = x + M
-        G = symmetric(scaled(-1.0, [cp.Constant(2 * c * M)] * bool(M.any()) + rest, x), x)
+        G = symmetrised(x, scaled(-1.0, [cp.Constant(2 * c * M)] * bool(M.any()) + rest, x))
         part = cp.sum_squares(cp.pos(G))
         if kind == "PSD":
             part, above = positive_part_of(G, state.swept.new.name("P"))

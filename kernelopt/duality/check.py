@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
 from cvxpy.atoms.affine.affine_atom import AffAtom
 from cvxpy.atoms.atom import Atom
-from cvxpy.constraints import PSD, Equality, Inequality
+from cvxpy.constraints import PSD
 from cvxpy.constraints.constraint import Constraint
 
+from kernelopt.duality.lagrangian import Multiplier
+from kernelopt.duality.residuals import largest, largest_violation, product, set_point
 from kernelopt.duality.solving import ACCURATE
 from kernelopt.duality.symbols import dense
 from kernelopt.structure.affine import Affine, flat
-from kernelopt.structure.residuals import violation
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import copied_problem, nodes, replaced, with_args
 from kernelopt.structure.zero_weights import ROUNDING_SHARE, senses, sizes_of_terms, zero_equations
@@ -58,8 +58,8 @@ class Check(NamedTuple):
 
 def checked(
     structure: Structure,
-    point: dict[cp.Variable, Array],
-    multipliers: dict[Constraint, Any],
+    point: Mapping[int, Array],
+    multipliers: Sequence[Multiplier],
     dual: float,
     constraints: Sequence[Constraint],
 ) -> Check:
@@ -69,34 +69,26 @@ def checked(
     ----------
     structure : Structure
         The primal; its variables get the values of the point.
-    point : dict from the user's variables to their values
-    multipliers : dict from the user's constraints to the values of their multipliers
+    point : dict from the ids of variables to their values
+    multipliers : sequence of Multiplier
+        The first ones are the multipliers of the constraints.
     dual : float
         The value of the dual.
     constraints : sequence of cvxpy constraints
-        Those of the dual, at the values that its variables have.
+        The constraints of the dual, at the values that its variables have.
     """
     with quietly(), np.errstate(all="ignore"):  # cvxpy warns about the values of sparse variables
-        for variable, copy in zip(structure.user_variables, structure.variables, strict=True):
-            set_value(copy, point[variable])
-        for term in structure.risks:
-            kernels = term.values()
-            value = np.inf if kernels is None else term.learner.train(kernels).value
-            term.stand_in.save_value(np.asarray(value))
+        set_point(structure, point)
         lifted = inside_domains(structure.lifted)
         primal = float(lifted.objective.value)
-        slacks = [
-            abs(inner(given, copied, multipliers[given]))
-            for given, copied in zip(structure.problem.constraints, lifted.constraints, strict=True)
-            if given in multipliers
-        ]
+        pairs = zip(lifted.constraints, multipliers, strict=False)
         return Check(
             primal,
             dual,
             abs(primal - dual) / max(1.0, abs(primal), abs(dual)),
             max(largest_violation([*lifted.constraints, *zero_equations(structure)]), far_off(structure)),
             largest_violation(constraints),
-            max(slacks, default=0.0),
+            max((abs(product(c, multiplier)) for c, multiplier in pairs), default=0.0),
         )
 
 
@@ -122,18 +114,16 @@ def moved_inside(atom: Any, args: list[Any]) -> list[Any]:
     """Return the arguments of an atom with those moved inside of its domain that are at its border."""
     found = list(args)
     for c in atom._domain():
-        if not (isinstance(c, PSD) or c.args[0].is_zero()):  # x >= 0, and not x >= -1
-            continue
-        for k, given in enumerate(atom.args):
-            if any(node is given for node in nodes(c.args[-1])):
-                value = dense(args[k].value)
-                basis = None
-                if isinstance(c, PSD):
+        matrix = isinstance(c, PSD)
+        for k, given in enumerate(atom.args):  # of x >= 0, and not of x >= -1
+            if (matrix or c.args[0].is_zero()) and any(node is given for node in nodes(c.args[-1])):
+                value, basis = dense(args[k].value), np.eye(0)
+                if matrix:
                     value, basis = np.linalg.eigh(value)
-                size = max(1.0, float(np.abs(value).max(initial=0.0)))
+                size = max(1.0, largest(value))
                 near = (value <= 0) & (value >= -ACCURATE * size)
                 value = np.where(near, np.maximum(-value, INSIDE * size), value)
-                found[k] = cp.Constant(value if basis is None else (basis * value) @ basis.T)
+                found[k] = cp.Constant((basis * value) @ basis.T if matrix else value)
     return found
 
 
@@ -142,8 +132,7 @@ def far_off(structure: Structure) -> float:
 
     The violation of 1e-9 x <= 1e-9 at x = 2 is 1e-9, and the point is far from feasible.
     """
-    size = max((float(np.abs(flat(v.value)).max(initial=0.0)) for v in structure.variables), default=0.0)
-    distance = FAR * max(1.0, size)
+    distance = FAR * max([1.0, *(largest(v.value) for v in structure.variables)])
     for constraint, read in zip(structure.lifted.constraints, structure.affines, strict=True):
         if read is not None and any(is_above(constraint, read, s, distance) for s in senses(constraint)):
             return distance
@@ -155,52 +144,21 @@ def is_above(constraint: Any, read: Affine, sign: float, distance: float) -> boo
 
     Variables keep their signs. Coefficients that are rounding errors of a difference do not count.
     """
-    least, sides = sign * read.constant, []
-    for variable, matrix in read.matrices.items():
-        x, A = flat(variable.value), sign * matrix
-        low, high = x - distance, x + distance
-        low = np.maximum(low, 0.0) if variable.is_nonneg() else low
-        high = np.minimum(high, 0.0) if variable.is_nonpos() else high
-        least = least + A.maximum(0) @ low + A.minimum(0) @ high
-        sides.append((variable, A > 0, np.abs(low)))
-        sides.append((variable, A < 0, np.abs(high)))
-    if not (sides and np.any(least > 0)):
+    parts = []
+    for v, matrix in read.matrices.items():
+        x, A = flat(v.value), sign * matrix
+        low = np.maximum(x - distance, 0.0 if v.is_nonneg() else -np.inf)
+        high = np.minimum(x + distance, 0.0 if v.is_nonpos() else np.inf)
+        parts += [(v, A.maximum(0), low), (v, A.minimum(0), high)]
+    least = sum((part @ side for _, part, side in parts), sign * read.constant)
+    if not (parts and np.any(least > 0)):
         return False
-    sizes, terms = sizes_of_terms(constraint.expr), np.abs(read.constant)
-    for variable, part, side in sides:
-        terms = terms + sizes.get(variable.id, part).multiply(part) @ side
-    return bool(np.any(least > ROUNDING_SHARE * terms))
+    sizes = sizes_of_terms(constraint.expr)
+    sides = (sizes.get(v.id, abs(part)).multiply(part != 0) @ np.abs(side) for v, part, side in parts)
+    return bool(np.any(least > ROUNDING_SHARE * sum(sides, np.abs(read.constant))))
 
 
 def error_of(check: Check) -> float:
     """Return the larger of the gap and of the violation of the primal, infinite where one is no number."""
     error = max(check.gap, check.feasibility)
     return error if np.isfinite(error) else np.inf
-
-
-def set_value(variable: cp.Variable, value: Array) -> None:
-    """Set the value of a variable; cvxpy wants a sparse one as its entries."""
-    if variable.attributes["sparsity"]:
-        rows, columns = variable.sparse_idx
-        variable.value_sparse = sp.coo_array((value[rows, columns], (rows, columns)), variable.shape)
-    else:
-        variable.save_value(value)
-
-
-def inner(given: Constraint, copied: Constraint, multiplier: Any) -> float:
-    """Return <multiplier, slack> of a constraint."""
-    if isinstance(given, Equality | Inequality):
-        return float(np.sum(np.asarray(copied.expr.value) * np.reshape(multiplier, copied.expr.shape)))
-    parts_of = multiplier if isinstance(multiplier, list) else [multiplier]
-    return float(
-        sum(
-            np.vdot(np.ravel(arg.value), np.ravel(part))
-            for arg, part in zip(copied.args, parts_of, strict=True)
-        )
-    )
-
-
-def largest_violation(constraints: Sequence[Constraint]) -> float:
-    """Return the largest violation of some constraints, zero where there are none."""
-    found = [float(np.max(violation(c))) for c in constraints if c.size]
-    return max(found, default=0.0)

@@ -6,32 +6,26 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-from cvxpy.constraints import SOC, ExpCone, PowCone3D, PowConeND
+from cvxpy.constraints import SOC, Equality, ExpCone, Inequality, PowCone3D, PowConeND
 from cvxpy.constraints.constraint import Constraint
 
 Option = tuple[tuple[int, ...], str, dict[str, Any]]  # shape, letter, attributes of a multiplier
 LETTERS = {"SOC": "ty", "ExpCone": "uvw", "PowCone3D": "uvw", "PowConeND": "Wz"}
+SIGNED = ("Inequality", "NonNeg", "NonPos")
 
 
 def letters(c: Any) -> list[Option] | None:
     """Return the shape, the letter and the attributes of each multiplier; None for an unknown cone."""
     kind = type(c).__name__
     if kind in LETTERS:
-        nonneg = {"nonneg": True}
-        return [
-            (tuple(arg.shape), letter, nonneg if letter == "t" else {})
-            for letter, arg in zip(LETTERS[kind], c.args, strict=True)
-        ]
-    e = c.expr if kind in ("Inequality", "Equality") else c.args[0]
-    square = e.ndim == 2 and e.size > 1 and e.is_symmetric()
-    symmetric = {"symmetric": True} if square else {}
-    if kind in ("Inequality", "NonNeg", "NonPos"):
-        return [(tuple(e.shape), "y", {"nonneg": True, **symmetric})]
-    if kind in ("Equality", "Zero"):
-        return [(tuple(e.shape), "y", symmetric)]
-    if kind == "PSD":
-        return [(tuple(e.shape), "Y", {"PSD": True} if e.ndim == 2 else {})]
-    return None
+        pairs = zip(LETTERS[kind], c.args, strict=True)
+        return [(tuple(arg.shape), letter, {"nonneg": letter == "t"}) for letter, arg in pairs]
+    if kind not in (*SIGNED, "Equality", "Zero", "PSD"):
+        return None
+    e, psd = c.expr if isinstance(c, Inequality | Equality) else c.args[0], kind == "PSD"
+    symmetric = not psd and e.ndim == 2 and e.size > 1 and e.is_symmetric()
+    given = {"nonneg": kind in SIGNED, "symmetric": symmetric, "PSD": psd and e.ndim == 2}
+    return [(tuple(e.shape), "y", given)]
 
 
 def dual_cone(c: Any, y: list[cp.Variable]) -> list[Constraint]:

@@ -13,12 +13,14 @@ from cvxpy.constraints.constraint import Constraint
 from cvxpy.reductions.solution import Solution
 
 from kernelopt.duality.board import Stated, on_the_board, stated
-from kernelopt.duality.check import Check, checked, error_of, set_value
+from kernelopt.duality.check import Check, checked, error_of
 from kernelopt.duality.equations import Swept
 from kernelopt.duality.layout import latex_problem, problem_text
 from kernelopt.duality.naming import Pair, pair_of
+from kernelopt.duality.residuals import set_value
 from kernelopt.duality.solving import ACCURATE, USABLE, optimize, put
 from kernelopt.errors import ConvergenceWarning, InfeasibleError, ParameterError, UnboundedError
+from kernelopt.numerics.nearest_correlation import positive_part
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import short
 from kernelopt.threads import COMPILING
@@ -84,7 +86,6 @@ class Dual(cp.Problem):  # type: ignore[misc]
         super().__init__(objective, constraints)
         self._made = made
         self._solved_by_ladder = False
-        self._present: tuple[list[Any], Structure] | None = None
 
     @classmethod
     def of(cls, structure: Structure, swept: Swept, parametric: bool) -> Dual:
@@ -93,9 +94,7 @@ class Dual(cp.Problem):  # type: ignore[misc]
         told = made.state.problem()
         value = told.objective.args[0]
         objective = cp.Minimize(-value) if structure.maximize else cp.Maximize(value)
-        dual = cls(objective, [c for c in told.constraints if not is_trivial(c)], made=made)
-        dual._present = values_of(dual.primal.parameters()), structure
-        return dual
+        return cls(objective, [c for c in told.constraints if not is_trivial(c)], made=made)
 
     @property
     def made(self) -> Made:
@@ -222,10 +221,10 @@ class Dual(cp.Problem):  # type: ignore[misc]
             self._take(swept.status)
             raise
         check = min(checks, key=error_of)  # that of the answer that is kept
-        status = str(swept.status)
-        if status == cp.OPTIMAL_INACCURATE and max(error_of(check), check.stationarity) <= ACCURATE:
+        status, found = str(swept.status), error_of(check)
+        if status == cp.OPTIMAL_INACCURATE and max(found, check.stationarity) <= ACCURATE:
             status = cp.OPTIMAL
-        elif error_of(check) > ACCURATE:
+        elif found > ACCURATE:
             status = cp.OPTIMAL_INACCURATE
             warnings.warn(ConvergenceWarning(inaccurate_text(check)), stacklevel=stacklevel)
         self._take(status)
@@ -235,10 +234,9 @@ class Dual(cp.Problem):  # type: ignore[misc]
         swept = self.made.swept.problem
         value = self.made.structure.sign * best_of(swept)
         for part in self.made.state.hidden.values():
-            part.P.save_value(positive(part.G.value) if status in USABLE else None)
+            part.P.save_value(positive_part(part.G.value) if status in USABLE else None)
         values = {v.id: v.value for v in self.variables()}
-        with np.errstate(all="ignore"):  # cvxpy evaluates the objective
-            self.unpack(Solution(status, value, values, {}, dict(swept.solution.attr)))
+        put(self, Solution(status, value, values, {}, dict(swept.solution.attr)))
         self._value = value  # that of the solver: at a multiplier of zero the objective has 0 / 0
         self._solver_stats = swept.solver_stats
 
@@ -251,29 +249,27 @@ class Dual(cp.Problem):  # type: ignore[misc]
         """Return the multipliers of the primal's constraints at the current values."""
         found = Multipliers()
         multipliers = self.made.swept.lagrangian.multipliers
-        for constraint, multiplier in zip(self.primal.constraints, multipliers, strict=False):
-            shapes = [v.shape for v in constraint.dual_variables]
-            values = [
-                v if np.size(v) != np.prod(shape) else np.reshape(v, shape, order="F")
-                for v, shape in zip(multiplier.values(), shapes, strict=True)
-            ]
-            found[constraint] = values[0] if len(values) == 1 else values
+        for c, multiplier in zip(self.primal.constraints, multipliers, strict=False):
+            pairs = zip(multiplier.values(), c.dual_variables, strict=True)
+            values = [np.reshape(value, v.shape, order="F") for value, v in pairs]
+            found[c] = values if len(values) > 1 else values[0]
         return found
 
     def _checked(self) -> Check:
-        """Return the conditions of optimality at the recovered point and the current values."""
-        swept, structure = self.made.swept.problem, self._structure()
-        value = structure.sign * best_of(swept)
-        return checked(structure, self._recovered(), self._multipliers(), value, swept.constraints)
+        """Return the conditions of optimality at the recovered point and the current values.
 
-    def _structure(self) -> Structure:
-        """Return the primal at the values of its parameters, the first ones where it is not DPP."""
-        values = values_of(self.primal.parameters())
-        if self._present is None:
-            return self.made.structure
-        if self.made.parametric and not all(map(np.array_equal, values, self._present[0])):
-            self._present = values, Structure(self.primal)
-        return self._present[1]
+        They are those of the primal at the present values of its parameters, at the first ones if not DPP.
+        """
+        made, swept = self.made, self.made.swept
+        structure = Structure(self.primal) if made.parametric and self.primal.parameters() else made.structure
+        value, point = structure.sign * best_of(swept.problem), self._recovered()
+        return checked(
+            structure,
+            {v.id: value for v, value in point.items()},
+            swept.lagrangian.multipliers,
+            value,
+            swept.problem.constraints,
+        )
 
 
 def best_of(problem: cp.Problem) -> float:
@@ -287,23 +283,12 @@ def is_trivial(c: Constraint) -> bool:
     return not c.variables() and not c.parameters() and bool(c.value())
 
 
-def positive(G: Any) -> Array:
-    """Return the positive part of a symmetric matrix."""
-    values, vectors = np.linalg.eigh((G + G.T) / 2)
-    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
-
-
 def projected(v: cp.Variable, value: Array) -> Array:
     """Return a value on the set that the attributes of its variable describe."""
     value = np.where(np.isfinite(value), value, 0.0)
     if v.attributes["diag"] or v.attributes["sparsity"] or value.ndim > 2:
         return value
     return np.asarray(v.project(value))
-
-
-def values_of(parameters: list[cp.Parameter]) -> list[Any]:
-    """Return the values of parameters as arrays."""
-    return [np.array(parameter.value) for parameter in parameters]
 
 
 def inaccurate_text(check: Check) -> str:

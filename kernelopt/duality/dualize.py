@@ -6,17 +6,16 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-from cvxpy.atoms.affine.affine_atom import AffAtom
-from cvxpy.atoms.affine.wraps import Wrap
 
 from kernelopt.duality.dual import Dual
-from kernelopt.duality.equations import Swept, zero_entries
+from kernelopt.duality.equations import Swept
 from kernelopt.errors import DualizationError
 from kernelopt.language.risk import Risk, risk
 from kernelopt.structure.copies import copied_loss
-from kernelopt.structure.gate import check_is_problem, curvature, offending_terms
+from kernelopt.structure.gate import check_is_problem, offending_terms, terms_text, violations
 from kernelopt.structure.structure import Structure
-from kernelopt.structure.trees import copied_problem, nodes, replaced, risks, short
+from kernelopt.structure.trees import copied_problem, replaced, risks, short
+from kernelopt.structure.zero_weights import all_zero_weights, lasting_zeros
 from kernelopt.threads import COMPILING
 
 
@@ -98,13 +97,13 @@ def swept(structure: Structure) -> tuple[Swept, bool]:
     """
     problem = structure.problem
     parametric = bool(problem.is_dpp())
-    zero = zero_entries(structure, parametric)
+    entries = lasting_zeros(structure) if parametric else all_zero_weights(structure)
+    zero = {v.id: mask for v, mask in entries.items()}
+    given = [] if parametric else problem.parameters()
+    numbers = {id(p): p.value for p in given}
     gone = [v for v in structure.user_variables if v.id in zero and zero[v.id].all()]
-    constants: dict[int, Any] = {id(v): cp.Constant(np.zeros(v.shape)) for v in gone}
-    numbers: dict[int, Any] = {}
-    if not parametric:
-        constants |= {id(p): cp.Constant(p.value, name=p.name()) for p in problem.parameters()}
-        numbers |= {id(p): p.value for p in problem.parameters()}
+    constants: dict[int, Any] = {id(p): cp.Constant(p.value, name=p.name()) for p in given}
+    constants |= {id(v): cp.Constant(np.zeros(v.shape)) for v in gone}
     if constants:
         constants |= {id(node): with_numbers(node, constants, numbers) for node in risks(problem)}
         problem = copied_problem(problem, constants)
@@ -122,25 +121,21 @@ def with_numbers(node: Risk, constants: dict[int, Any], numbers: dict[int, Any])
 
 def check_treatable(problem: cp.Problem) -> None:
     """Raise unless the problem is convex, with real continuous variables, and its parameters have values."""
-    for variable in problem.variables():
-        attributes = variable.attributes
-        for name in ("boolean", "integer"):
-            if attributes[name]:
-                raise DualizationError(
-                    f"variables must be continuous, got {variable.name()} with {name}=True in dualize. "
-                    "Relax it: a "
-                    "problem with integers has no dual of the same value."
-                )
-        if variable.is_complex():
+    others = ("boolean", "integer", "complex", "imag", "hermitian")
+    for v in problem.variables():
+        other = [name for name in others if v.attributes[name]]
+        if other:
             raise DualizationError(
-                f"variables must be real, got the complex {variable.name()} in dualize. Split it into a "
-                "real and "
-                "an imaginary part."
+                f"variables must be real and continuous, got {v.name()} with {other[0]}=True in dualize. "
+                "Relax integers, which have no dual of the same value; split complex variables into their "
+                "real and imaginary parts."
             )
     if not problem.is_dcp():
+        named = (name + terms_text(offending_terms(root)) for name, root in violations(problem))
         raise DualizationError(
-            f"the problem must follow the rules of disciplined convex programming, got {culprit(problem)} in "
-            "dualize. Rewrite that expression; a risk is convex and is minimised or bounded from above."
+            "the problem must be convex by the rules of disciplined convex programming, got "
+            f"{'; '.join(named)} in dualize. Rewrite it. Risks are convex: they are minimised or bounded "
+            "from above."
         )
     for constant in problem.constants():
         value = constant.value
@@ -150,30 +145,8 @@ def check_treatable(problem: cp.Problem) -> None:
                 "in dualize. Remove or replace the entries that are missing."
             )
     unset = [p.name() for p in problem.parameters() if p.value is None]
-    if unset and not (problem.is_dpp()):
+    if unset and not problem.is_dpp():
         raise DualizationError(
             "the parameters of a problem that is not DPP must have values, got None for "
             f"{', '.join(unset)} in dualize. Set the .value of each."
         )
-
-
-def culprit(problem: cp.Problem) -> str:
-    """Return the smallest part of a problem that violates the rules, in words."""
-    for root in (problem.objective, *problem.constraints):
-        for term in offending_terms(root):
-            if term.is_dcp():
-                return f"the {curvature(term)} term {short(term)}"
-    roots: list[Any] = [problem.objective.args[0], *problem.constraints]
-    for root in roots:
-        for node in nodes(root):
-            if node.is_dcp() or not all(arg.is_dcp() for arg in node.args):
-                continue
-            if isinstance(node, cp.Expression):
-                return f"the atom {type(node).__name__} in {short(node)}"
-            return f"the constraint {node.label or short(node)}"
-    expression = problem.objective.args[0]
-    wanted = "convex" if isinstance(problem.objective, cp.Minimize) else "concave"
-    atom = expression
-    while isinstance(atom, AffAtom) and not isinstance(atom, Wrap):
-        atom = next(arg for arg in atom.args if not arg.is_affine())
-    return f"an objective that is not {wanted}, with the atom {type(atom).__name__}: {short(expression)}"

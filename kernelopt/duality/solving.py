@@ -10,9 +10,11 @@ from cvxpy.reductions.solution import Solution
 
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.errors import InfeasibleError, SolverError, UnboundedError
+from kernelopt.threads import quietly
 
 ACCURATE = 1e-6  # an answer of this relative gap ends the search; solvers stop at 1e-8 on gaps of their own
 USABLE = (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
+ERRORS = {cp.INFEASIBLE: InfeasibleError, cp.UNBOUNDED: UnboundedError}
 
 
 def put(problem: cp.Problem, solution: Solution) -> None:
@@ -21,13 +23,13 @@ def put(problem: cp.Problem, solution: Solution) -> None:
         problem.unpack(solution)
 
 
-def optimize(problem: cp.Problem, error: Callable[[], float]) -> None:
+def optimize(problem: cp.Problem, error: Callable[[], float] = float) -> None:
     """Solve a problem with one solver after another until `error` is small, and keep the best answer.
 
     Parameters
     ----------
     problem : cp.Problem
-    error : function without arguments
+    error : function without arguments, by default zero
         The error of the answer that is in the problem, such as the duality gap of the recovered point.
 
     Raises
@@ -37,7 +39,7 @@ def optimize(problem: cp.Problem, error: Callable[[], float]) -> None:
     """
     semidefinite = (c for c in problem.constraints if isinstance(c, cp.constraints.PSD))
     order = max((c.args[0].shape[0] for c in semidefinite), default=0)
-    statuses, best, least = [], None, float("inf")
+    statuses, best, least = [], None, np.inf
     for attempt in ladder(linear=problem.is_lp(), order=order):
         result = run_solver(problem, attempt)
         statuses.append(f"{attempt.name}: {result.failure or result.status}")
@@ -45,16 +47,27 @@ def optimize(problem: cp.Problem, error: Callable[[], float]) -> None:
             found = error()
             if best is None or found < least:
                 best, least = problem.solution, found
-            if least <= ACCURATE:
-                break
-        elif result.status in (cp.INFEASIBLE, cp.UNBOUNDED) and best is None:
+        if least <= ACCURATE or (best is None and result.status in ERRORS):
             break
-    if best is not None:
-        put(problem, best)
-        return
-    kind = {cp.INFEASIBLE: InfeasibleError, cp.UNBOUNDED: UnboundedError}.get(result.status, SolverError)
-    raise kind(
-        f"the dual must have an optimum, got {'; '.join(statuses)}. A dual without a feasible point belongs "
-        "to a primal that is unbounded or whose optimum has no multipliers, an unbounded dual to an "
-        "infeasible primal: correct the primal."
-    )
+    if best is None:
+        raise ERRORS.get(result.status, SolverError)(
+            f"the problem must have an optimum, got {'; '.join(statuses)}. A dual without a feasible point "
+            "belongs to a primal that is unbounded or whose optimum has no multipliers, an unbounded dual "
+            "to an infeasible primal: correct the primal."
+        )
+    put(problem, best)
+
+
+def solved(problem: cp.Problem) -> float:
+    """Solve a small convex problem, and return its value.
+
+    Raises
+    ------
+    InfeasibleError, UnboundedError, SolverError
+        As `optimize`.
+    """
+    if not problem.variables():
+        return float(np.ravel(problem.objective.value)[0])
+    with quietly():
+        optimize(problem)
+    return float(problem.solution.opt_val)

@@ -13,18 +13,37 @@ from cvxpy.constraints import PSD
 from kernelopt.grams import Grams
 
 
-class QuadraticForms(Wrap):  # type: ignore[misc]
-    """The expression (alpha'K_m alpha / gamma)_m with K_m = L_m L_m', one entry for each matrix of a stack.
+class Noted(Wrap):  # type: ignore[misc]
+    """An expression with a note of what it is made of, by which it prints."""
 
-    It is |L_m'alpha|^2 / gamma, and zero for a zero matrix.
-    """
-
-    def __init__(self, expression: cp.Expression, what: tuple[Any, ...]) -> None:
+    def __init__(self, expression: cp.Expression, what: Any) -> None:
         self.what = what
         super().__init__(expression)
 
     def get_data(self) -> list[Any]:
         return [self.what]
+
+
+class KernelProducts(Noted):
+    """The expression (<K_m, W>)_m, the adjoint of sum_m weights_m K_m at a matrix W."""
+
+    @property
+    def grams(self) -> Grams:
+        """The stack of the K_m."""
+        found: Grams = self.what
+        return found
+
+    @property
+    def matrix(self) -> cp.Expression:
+        """W, which is read from the expression, since a rule may have replaced it there."""
+        return self.args[0].args[1].args[0]
+
+
+class QuadraticForms(Noted):
+    """The expression (alpha'K_m alpha / gamma)_m with K_m = L_m L_m', one entry for each matrix of a stack.
+
+    It is |L_m'alpha|^2 / gamma, and zero for a zero matrix. `what` is (alpha, the stack, gamma).
+    """
 
     @property
     def alpha(self) -> cp.Expression:
@@ -69,15 +88,8 @@ def positive_part_of(G: cp.Expression, name: str) -> tuple[PositivePart, PSD]:
     return PositivePart(cp.sum_squares(P) + cp.sum(cp.multiply(np.zeros(G.shape), G))), PSD(P - G)
 
 
-class Excess(Wrap):  # type: ignore[misc]
-    """S - alpha alpha', in print alone: it is no function that cvxpy knows."""
-
-    def __init__(self, expression: cp.Expression, what: tuple[cp.Variable, cp.Variable]) -> None:
-        self.what = what
-        super().__init__(expression)
-
-    def get_data(self) -> list[Any]:
-        return [self.what]
+class Excess(Noted):
+    """S - alpha alpha', of `what` (S, alpha), in print alone: it is no function that cvxpy knows."""
 
 
 def quadratic_forms(alpha: cp.Expression, grams: Grams, gamma: cp.Expression | None = None) -> QuadraticForms:

@@ -8,117 +8,30 @@ table is cvxpy's cone form of that atom alone, swept by the same code.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 from cvxpy.atoms.affine.affine_atom import AffAtom
+from cvxpy.constraints import Equality, Inequality, NonPos, Zero
 from cvxpy.constraints.constraint import Constraint
 from cvxpy.reductions.dcp2cone.dcp2cone import Dcp2Cone
 from cvxpy.transforms.indicator import indicator
 
-from kernelopt.duality.adjoints import adjoint, folded, is_number, uniform, value_of
+from kernelopt.duality.adjoints import adjoint, folded, uniform, value_of
 from kernelopt.duality.cones import dual_cone, letters
-from kernelopt.duality.conjugates import CONJUGATES, SUPPORTS, New
+from kernelopt.duality.conjugates import CONJUGATES, NUMBERS, SUPPORTS, New
+from kernelopt.duality.lagrangian import Lagrangian, Multiplier, Term, pairing, times, total
 from kernelopt.errors import DualizationError
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.risk import Risk
-from kernelopt.structure.trees import nodes, risks, visible_variables, with_args
-from kernelopt.validation import Array
+from kernelopt.structure.trees import risks, visible_variables, with_args
 
 STACKS = ("AddExpression", "Hstack", "Vstack", "Concatenate")  # atoms in which every argument has a weight
-
-
-@dataclass(eq=False)
-class Term:
-    """A convex atom with its weight: u g(a) = max over y of <y, a> - cost on a domain.
-
-    Attributes
-    ----------
-    atom : cvxpy expression
-    weight : cvxpy expression
-        The weight u of g, or of -g for a concave atom.
-    sign : float
-        -1.0 for a concave atom.
-    pairs : list of (y, a)
-    cost : cvxpy expression or 0
-        A scalar.
-    domain : list of cvxpy constraints
-    """
-
-    atom: Any
-    weight: cp.Expression
-    sign: float
-    pairs: list[tuple[cp.Expression, cp.Expression]]
-    cost: Any
-    domain: list[Constraint]
-
-    @property
-    def variables(self) -> list[cp.Variable]:
-        """The dual variables that the term brings."""
-        given = {v.id for v in self.weight.variables()}
-        roots = [*(y for y, _ in self.pairs), *self.domain]
-        roots += [self.cost] if isinstance(self.cost, cp.Expression) else []
-        found = {v.id: v for root in roots for v in root.variables() if v.id not in given}
-        return list(found.values())
-
-
-@dataclass(eq=False)
-class Multiplier:
-    """The multipliers of a constraint, one for each argument of a cone.
-
-    Attributes
-    ----------
-    constraint : cvxpy constraint
-    name : str
-    variables : list of cp.Variable
-    terms : list of (W, e)
-        The constraint adds <W, e> to the Lagrangian.
-    basis : array or None
-        Q where the constraint K >> 0 has been replaced by Q'KQ >> 0.
-    user : bool
-        Whether it is a constraint of the problem, and not a bound of a variable or a part of an atom.
-    """
-
-    constraint: Any
-    name: str
-    variables: list[cp.Variable]
-    terms: list[tuple[cp.Expression, cp.Expression]]
-    basis: Array | None = None
-    user: bool = True
-
-    def values(self) -> list[Array]:
-        """Return the values of the multipliers of the constraint as it was given."""
-        found = [np.asarray(v.value) for v in self.variables]
-        return found if self.basis is None else [self.basis @ V @ self.basis.T for V in found]
-
-
-@dataclass(eq=False)
-class Lagrangian:
-    """What the sweep of a problem finds.
-
-    Attributes
-    ----------
-    value : list of cvxpy expressions
-        The parts of the Lagrangian that are free of the variables.
-    gradient : dict from variable id to list of cvxpy expressions
-        The parts of the gradient by each variable.
-    terms : list of Term
-    cones : list of cvxpy constraints
-        The dual cones of the multipliers.
-    multipliers : list of Multiplier
-    fresh : list of cp.Variable
-        The variables of the cone forms of atoms without an entry, and those inside a risk.
-    """
-
-    value: list[cp.Expression] = field(default_factory=list)
-    gradient: dict[int, list[cp.Expression]] = field(default_factory=dict)
-    terms: list[Term] = field(default_factory=list)
-    cones: list[Constraint] = field(default_factory=list)
-    multipliers: list[Multiplier] = field(default_factory=list)
-    fresh: list[cp.Variable] = field(default_factory=list)
 
 
 class Sweep:
@@ -144,12 +57,11 @@ class Sweep:
     ) -> None:
         leaves = (*visible_variables(problem), *problem.parameters())
         self.new = New({leaf.name() for leaf in leaves} | set(names.values()))
-        self.found, self.indices = Lagrangian(), numbering(problem)
-        self.inner: list[Multiplier] = []  # of the cones of atoms
-        self.known = {v.id for v in visible_variables(problem)}
         self.new.psd = [c.args[0] for c in problem.constraints if isinstance(c, cp.constraints.PSD)]
+        self.found, self.names = Lagrangian(), numbering(problem)
+        self.inner: list[Multiplier] = []  # of the cones of atoms
         several = risks(problem)
-        self.numbers = {id(r): str(k + 1) if len(several) > 1 else "" for k, r in enumerate(several)}
+        self.numbers = {id(r): str(k) for k, r in enumerate(several, 1)} if len(several) > 1 else {}
         sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
         self.visit(problem.objective.args[0], cp.Constant(sign))
         multipliers = [self.reduced(c, i, i in superfluous) for i, c in enumerate(problem.constraints)]
@@ -167,10 +79,7 @@ class Sweep:
         elif e.is_constant():
             self.found.value.append(pairing(W, e))
         elif isinstance(e, cp.Variable):
-            if e.id not in self.known:
-                self.known.add(e.id)
-                self.found.fresh.append(e)
-            self.found.gradient.setdefault(e.id, []).append(W)
+            self.found.gradient.setdefault(e, []).append(W)
         elif not self.by_table(e, W):
             if isinstance(e, AffAtom):
                 self.visit_affine(e, W)
@@ -195,26 +104,23 @@ class Sweep:
         if name not in CONJUGATES:
             return False
         sign = 1.0 if g.is_atom_convex() else -1.0
-        u = W if sign > 0 else -W
-        weight = value_of(u)
-        if weight is not None:
-            u = cp.Constant(weight)
-        scale = None
-        if name not in SUPPORTS and u.is_constant() and (weight is None or not weight.all()):
-            scale, u = u, cp.Constant(np.ones(u.shape))
-        self.new.of, self.new.number = described(g), self.numbers.get(id(g), "")
+        weight = value_of(W)
+        u = cp.Constant(sign * weight) if weight is not None else W if sign > 0 else -W
+        positive = weight is not None and weight.all()
+        taken = name in SUPPORTS or not u.is_constant() or (name in NUMBERS and positive)
+        scale, u = (None, u) if taken else (u, cp.Constant(np.ones(u.shape)))
+        self.new.of = "the fit of a risk" if isinstance(g, Risk) else f"the atom {term_name(g)}"
+        self.new.number = self.numbers.get(id(g), "")
         self.new.entrywise = scale is not None and uniform(scale) is None
         stated = CONJUGATES[name](g, u, self.new)
         if stated is None:
             return False
-        pairs, cost, domain = list(stated.pairs), stated.cost, list(stated.domain)
+        pairs, cost, domain = stated
         if scale is not None:
-            pairs = [(times(scale, y), a) for y, a in pairs]
+            pairs = [(times(scale, y, getattr(g, "axis", None)), a) for y, a in pairs]
             cost = times(scale, cost) if isinstance(cost, cp.Expression) else cost
-        for y, a in pairs:
-            if not a.is_affine() and not (y.is_nonneg() if a.is_convex() else y.is_nonpos()):
-                domain.append(y >= 0 if a.is_convex() else y <= 0)
         cost = cp.sum(cost) if isinstance(cost, cp.Expression) and cost.size > 1 else cost
+        domain = [*domain, *(c for y, a in pairs for c in monotone(y, a))]
         for constraint in domain:
             constraint.set_label(constraint.label or term_name(g))
         self.found.terms.append(Term(g, u if scale is None else scale, sign, pairs, cost, domain))
@@ -224,11 +130,9 @@ class Sweep:
 
     def cone_block(self, g: Any, W: cp.Expression) -> None:
         """Add <W, g> for an atom without an entry: the cone form of g <= t in the place of g."""
-        found, convex = self.found, g.is_atom_convex()
-        kind = type(g).__name__
+        gradient, convex, kind = self.found.gradient, g.is_atom_convex(), type(g).__name__
         inner = [a if a.is_constant() else cp.Variable(a.shape, **known_of(a)) for a in g.args]
-        t = cp.Variable(g.shape)
-        shown = with_args(g, inner)
+        t, shown = cp.Variable(g.shape), with_args(g, inner)
         given = cp.Problem(cp.Minimize(0), [shown <= t if convex else -shown <= t])
         try:
             form, _ = Dcp2Cone(quad_obj=False).apply(given)
@@ -237,52 +141,47 @@ class Sweep:
                 f"an atom must have a conjugate or a cone form, got {kind}, which cvxpy writes by none "
                 f"({type(error).__name__}: {error}), in dualize. Write it with other atoms."
             ) from error
-        found.gradient[t.id] = [W if convex else -W]
-        found.fresh.append(t)
-        self.known |= {t.id, *(v.id for v in inner if isinstance(v, cp.Variable))}
-        for constraint in form.constraints:
-            self.inner.append(self.constrain(constraint, f"y[{kind}]", kind, user=False))
+        gradient[t] = [W if convex else -W]
+        for c in form.constraints:
+            self.inner.append(self.constrain(c, f"y[{kind}]", kind, user=False))
         for v, a in zip(inner, g.args, strict=True):
-            if isinstance(v, cp.Variable):
-                y = total(found.gradient.pop(v.id, [cp.Constant(np.zeros(v.shape))]))
-                if not a.is_affine():
-                    found.cones.append((y >= 0 if a.is_convex() else y <= 0).set_label(kind))
+            if v is not a:
+                y = total(gradient.pop(v, [cp.Constant(np.zeros(v.shape))]))
+                self.found.cones += [c.set_label(kind) for c in monotone(y, a)]
                 self.visit(a, y)
 
     def reduced(self, constraint: Any, i: int, superfluous: bool) -> Multiplier:
         """Add a constraint of the problem; a matrix inequality of low rank is restricted to its range."""
-        smaller, basis = facial_reduction(constraint)
-        name = f"y[{constraint.label}]" if constraint.label else self.indices[i]
+        label = constraint.label or f"constraint {i}"
+        name = f"y[{label}]" if constraint.label else self.names[i]
         if superfluous:
             shape = constraint.dual_variables[0].shape
             zero = cp.Variable(shape, name=self.new.name(name), value=np.zeros(shape))
-            return Multiplier(constraint, constraint.label or f"constraint {i}", [zero], [])
-        found = self.constrain(smaller, name, constraint.label or f"constraint {i}")
-        found.constraint, found.basis = constraint, basis
-        return found
+            return Multiplier(constraint, label, [zero], [])
+        smaller, basis = facial_reduction(constraint)
+        return replace(self.constrain(smaller, name, label), constraint=constraint, basis=basis)
 
     def constrain(self, c: Any, wanted: str, label: str, user: bool = True) -> Multiplier:
         """Add a constraint with its multipliers."""
         kind = type(c).__name__
-        self.new.of = f"the constraint {label.removeprefix('constraint ')}" if user else f"the {label}"
+        self.new.of = f"the {'constraint ' * user}{label.removeprefix('constraint ')}"
         options = letters(c)
         if options is None:
             raise DualizationError(
                 f"the constraints of a problem must be in cones whose duals are known, got a {kind} in "
                 f"{label} in dualize. Write it with other constraints."
             )
-        several = len(options) > 1
-        variables = []
-        for shape, letter, attributes in options:
-            name = f"{letter}[{wanted[2:-1] if wanted.startswith('y[') else wanted}]" if several else wanted
-            variables.append(self.new(shape, name, **attributes))
+        inside = wanted.removeprefix("y[").removesuffix("]")
+        names = [f"{letter}[{inside}]" if len(options) > 1 else wanted for _, letter, _ in options]
+        pairs = zip(options, names, strict=True)
+        variables = [self.new(shape, name, **given) for (shape, _, given), name in pairs]
         self.found.cones += [cone.set_label(label) for cone in dual_cone(c, variables)]
-        if kind in ("Inequality", "Equality"):
+        if isinstance(c, Inequality | Equality):
             (u,), (left, right) = variables, c.args
             terms = [(folded(u, left.shape), left), (-folded(u, right.shape), right)]
         else:
-            sign = 1 if kind in ("Zero", "NonPos") else -1
-            terms = [(sign * v if sign < 0 else v, a) for v, a in zip(variables, c.args, strict=True)]
+            plus = isinstance(c, Zero | NonPos)
+            terms = [(v if plus else -v, a) for v, a in zip(variables, c.args, strict=True)]
         for W, e in terms:
             self.visit(e, W)
         return Multiplier(c, label, variables, terms, user=user)
@@ -292,47 +191,24 @@ def numbering(problem: cp.Problem) -> dict[int, str]:
     """Return lambda, nu and Z, with numbers where there are several, for constraints without a label."""
     words = {"Inequality": "lambda", "NonNeg": "lambda", "NonPos": "lambda", "PSD": "Z"}
     found = {i: words.get(type(c).__name__, "nu") for i, c in enumerate(problem.constraints) if not c.label}
-    several = {w for w in found.values() if list(found.values()).count(w) > 1}
-    counts = dict.fromkeys(several, 0)
-    for i, w in found.items():
-        if w in several:
-            counts[w] += 1
-            found[i] = f"{w}{counts[w]}"
-    return found
-
-
-def described(g: Any) -> str:
-    """Return what the variables of an atom belong to, in words."""
-    return "the fit of a risk" if isinstance(g, Risk) else f"the atom {term_name(g)}"
+    counts = Counter(found.values())
+    numbers = {word: count(1) for word in counts}
+    return {i: f"{w}{next(numbers[w])}" if counts[w] > 1 else w for i, w in found.items()}
 
 
 def term_name(g: Any) -> str:
     """Return the kind of an atom with the names of its variables, without those that cvxpy gives."""
     kind = type(g).__name__.removesuffix("Approx").lower()
-    kind = "norm" if kind in ("pnorm", "norm1") else kind
-    roots = g.learner.kernels if isinstance(g, Risk) else [g]
-    inside = [node for root in roots for node in nodes(root)]
-    inside += [n for risk in inside if isinstance(risk, Risk) for K in risk.learner.kernels for n in nodes(K)]
-    names = [v.name() for v in inside if isinstance(v, cp.Variable) and not v.name().startswith("var")]
-    return " ".join([kind, *dict.fromkeys(names)][:4])
+    names = [v.name() for v in visible_variables(cp.Problem(cp.Minimize(cp.sum(g))))]
+    named = dict.fromkeys(name for name in names if not name.startswith("var"))
+    return " ".join(["norm" if kind in ("pnorm", "norm1") else kind, *named][:4])
 
 
-def times(scale: cp.Expression, e: Any) -> cp.Expression:
-    """Return scale * e, where the scale is one number or has an entry for each of e."""
-    w = uniform(scale)
-    if w is not None:
-        return w * e
-    return cp.multiply(scale if scale.shape == e.shape else cp.reshape(scale, e.shape, order="F"), e)
-
-
-def pairing(W: cp.Expression, e: cp.Expression) -> cp.Expression:
-    """Return the inner product of two expressions of one shape."""
-    w = uniform(W) if W.size > 1 else None
-    if w is not None:
-        return w * cp.sum(e)
-    if W.ndim == e.ndim == 1 and not (is_number(W) and is_number(e)):
-        return e @ W
-    return cp.sum(cp.multiply(W, e)) if W.size > 1 else cp.sum(W) * cp.sum(e)
+def monotone(y: cp.Expression, a: cp.Expression) -> list[Constraint]:
+    """Return that the weight of a convex argument is not negative, and of a concave one not positive."""
+    if a.is_affine() or (y.is_nonneg() if a.is_convex() else y.is_nonpos()):
+        return []
+    return [y >= 0 if a.is_convex() else y <= 0]
 
 
 def known_of(a: cp.Expression) -> dict[str, Any]:
@@ -340,8 +216,3 @@ def known_of(a: cp.Expression) -> dict[str, Any]:
     if a.ndim == 2 and a.size > 1 and a.is_symmetric():
         return {"PSD": True} if a.is_psd() else {"symmetric": True}
     return {"nonneg": True} if a.is_nonneg() else {"nonpos": True} if a.is_nonpos() else {}
-
-
-def total(parts: list[cp.Expression]) -> cp.Expression:
-    """Return the sum of expressions of one shape."""
-    return sum(parts[1:], parts[0])

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.check import set_value
 from kernelopt.duality.dualize import dualize
-from kernelopt.duality.trials import AtAlpha, alphas, objective_at
+from kernelopt.duality.residuals import alphas, objective_at, solved_at
 from kernelopt.errors import InputError
 from kernelopt.threads import COMPILING, quietly
 from kernelopt.validation import Array, as_vector
@@ -63,16 +62,14 @@ def bounds_along(problem: cp.Problem, path: Sequence[Any], points: int) -> Along
     with COMPILING, quietly(), np.errstate(all="ignore"):
         pairs = []
         for t in position:
-            fixed = AtAlpha(dual.made.swept, [(*known[0], at(corners, t))])
-            lower, response = fixed.solve(), fixed.point()
+            lower = solved_at(dual.made.swept, [(*known[0], at(corners, t))])
+            response = dual.made.swept.point()
             if [v.id for v in dual.variables()] == [known[0][1].id]:  # in closed form
                 lower = structure.sign * float(dual.objective.value)
             joined = [np.array([p[id_] for p in points_of if p is not None]) for id_ in ids]
             if all(p is not None for p in points_of):
                 response = {id_: at(values, t) for id_, values in zip(ids, joined, strict=True)}
-            for variable in structure.variables:
-                set_value(variable, response[variable.id])
-            pairs.append((lower, objective_at(structure)))
+            pairs.append((lower, objective_at(structure, response)))
     lower, upper = np.array(pairs).T
     if structure.maximize:
         lower, upper = -upper, -lower

@@ -45,17 +45,19 @@ def forced_zeros(structure: Structure) -> tuple[Affine | None, ...]:
     return tuple(as_equations(entries) or read_forced_zeros(c) for c, entries in pairs)
 
 
-def zero_equations(structure: Structure, whatever_parameters: bool = False) -> list[cp.Constraint]:
+def zero_equations(structure: Structure) -> list[cp.Constraint]:
     """Return x = 0 for the weights that a constraint forces to zero.
 
     They follow from the other constraints. With them no multiplier of a constraint a'x <= 0 need be as large
-    as 1 / a_j. With `whatever_parameters` they follow from the constraints without parameters.
+    as 1 / a_j.
     """
-    entries = all_zero_weights(structure)
-    if whatever_parameters and structure.problem.parameters():
-        pairs = zip(structure.lifted.constraints, structure.affines, strict=True)
-        entries = union(of_variables(structure, [None if c.parameters() else read for c, read in pairs]))
-    return equations_of(entries)
+    return equations_of(all_zero_weights(structure))
+
+
+def lasting_zeros(structure: Structure) -> dict[cp.Variable, Mask]:
+    """Return the entries that constraints without parameters force to zero, for all their values."""
+    pairs = zip(structure.lifted.constraints, structure.affines, strict=True)
+    return union(of_variables(structure, [None if c.parameters() else read for c, read in pairs]))
 
 
 def equations_of(entries: dict[cp.Variable, Mask]) -> list[cp.Constraint]:

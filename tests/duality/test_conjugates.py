@@ -8,7 +8,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.duality.conjugates import CONJUGATES, Conjugate, New, conjugate
-from kernelopt.duality.trials import solved
+from kernelopt.duality.solving import solved
 from tests.every import every
 
 rng = np.random.default_rng(0)

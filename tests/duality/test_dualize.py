@@ -283,6 +283,24 @@ def test_the_prices_of_norms_and_reciprocals_may_be_parameters():
             assert close(solved(dual), solved(problem), 1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:The problem includes expressions")
+@every("name", ["log_sum_exp", "quad_over_lin", "norm"])
+def test_the_rows_of_a_matrix_may_have_parameters_as_weights(name):
+    """Also a weight of zero, at which the cost of an atom is that of its domain."""
+    M, price = cp.Variable((2, 4), name="M"), cp.Parameter(2, nonneg=True, name="price")
+    rows = {
+        "log_sum_exp": lambda: cp.log_sum_exp(M, axis=1),
+        "quad_over_lin": lambda: cp.quad_over_lin(M - A[:2], 1, axis=1),
+        "norm": lambda: cp.norm(M - A[:2], 2, axis=1),
+    }[name]()
+    problem = cp.Problem(cp.Minimize(price @ rows + cp.sum_squares(M - A[2:4])))
+    dual = ko.dualize(problem)
+    for price.value in (np.array([1.0, 2.0]), np.array([0.0, 3.0])):
+        assert close(solved(dual), solved(problem), 1e-6)
+        fixed = cp.Problem(cp.Minimize(price.value @ rows + cp.sum_squares(M - A[2:4])))
+        assert close(solved(ko.dualize(fixed)), solved(problem), 1e-6)
+
+
 def test_bounds_may_be_parameters():
     top = cp.Parameter(2, name="top", value=[1.0, 2.0])
     x = cp.Variable(2, bounds=[0, top], name="x")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.duality.trials import solved
+from kernelopt.duality.solving import solved
 from tests.duality.random_atoms import random_problem
 from tests.duality.test_read_back import read_back
 from tests.every import every

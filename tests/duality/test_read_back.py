@@ -13,8 +13,8 @@ from kernelopt.duality import written
 from kernelopt.duality.naming import multiplier_tags, notation_of, stated_dual
 from kernelopt.duality.notation import Notation
 from kernelopt.duality.primal import primal_of
+from kernelopt.duality.solving import solved
 from kernelopt.duality.symbols import Symbols
-from kernelopt.duality.trials import solved
 from tests.duality import textbook
 from tests.duality.generic import PROBLEMS, RISKS
 from tests.duality.printed import EXTRA, Parser, Unread

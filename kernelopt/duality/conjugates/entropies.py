@@ -8,27 +8,25 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.duality.adjoints import along, spread, value_of
-from kernelopt.duality.conjugates.table import Conjugate, New, conjugate, in_shape
+from kernelopt.duality.conjugates.table import Conjugate, New, all_one, conjugate, slices
 
 
-def all_one(u: cp.Expression) -> bool:
-    """Whether a weight is the number one in all entries."""
-    value = value_of(u)
-    return value is not None and bool((value == 1).all())
+def relative(y: cp.Expression, u: cp.Expression) -> cp.Expression:
+    """Return y log(y / u)."""
+    return -cp.entr(y) if all_one(u) else cp.rel_entr(y, u)
 
 
 @conjugate("exp")
 def exponential(g: Any, u: cp.Expression, new: New) -> Conjugate:
     """Y log(y / u) - y, with y >= 0."""
-    y, u = new(g.shape, "p", nonneg=True), spread(u, g.shape)
-    entropy = -cp.entr(y) if all_one(u) else cp.rel_entr(y, u)
-    return Conjugate([(y, g.args[0])], entropy - y)
+    y = new(g.shape, "p", nonneg=True)
+    return Conjugate([(y, g.args[0])], relative(y, u) - y)
 
 
 @conjugate("log", "log1p")
 def logarithm(g: Any, u: cp.Expression, new: New) -> Conjugate:
     """-log x: -z with the cost u log(u / z) - u."""
-    z, x, u = new(g.shape, "z", nonneg=True), g.args[0], spread(u, g.shape)
+    z, x = new(g.shape, "z", nonneg=True), g.args[0]
     cost = -cp.log(z) - 1 if all_one(u) else cp.rel_entr(u, z) - u
     return Conjugate([(-z, 1 + x if type(g).__name__ == "log1p" else x)], cost)
 
@@ -37,55 +35,47 @@ def logarithm(g: Any, u: cp.Expression, new: New) -> Conjugate:
 def entropy(g: Any, u: cp.Expression, new: New) -> Conjugate:
     """X log x: u exp(y / u - 1)."""
     y = new(g.shape)
-    value = value_of(u)
-    if value is not None:
-        inner = y - 1 if (value == 1).all() else cp.multiply(1 / value, y) - 1
-        return Conjugate(
-            [(y, g.args[0])], cp.exp(inner) if (value == 1).all() else cp.multiply(value, cp.exp(inner))
-        )
+    if all_one(u):
+        return Conjugate([(y, g.args[0])], cp.exp(y - 1))
     t = new(g.shape, "t")
-    return Conjugate([(y, g.args[0])], t, [cp.ExpCone(y - u, spread(u, g.shape), t)])
+    return Conjugate([(y, g.args[0])], t, [cp.ExpCone(y - u, u, t)])
 
 
 @conjugate("log_sum_exp")
 def entropy_on_simplex(g: Any, u: cp.Expression, new: New) -> Conjugate:
     """sum_i y_i log(y_i / u) over y >= 0 with the sum u."""
     y = new(g.args[0].shape, "p", nonneg=True)
-    weights = along(g.axis, u, y.shape)
-    terms = -cp.entr(y) if all_one(weights) else cp.rel_entr(y, weights)
-    cost = in_shape(cp.sum(terms, axis=g.axis), u.shape)
-    return Conjugate([(y, g.args[0])], cost, [in_shape(cp.sum(y, axis=g.axis), u.shape) == u])
+    cost = slices(g, cp.sum, relative(y, along(g.axis, u, y.shape)), u)
+    return Conjugate([(y, g.args[0])], cost, [slices(g, cp.sum, y, u) == u])
 
 
 @conjugate("logistic")
 def binary_entropy(g: Any, u: cp.Expression, new: New) -> Conjugate:
     """Y log(y / u) + (u - y) log((u - y) / u)."""
-    y, u = new(g.shape, "p", nonneg=True), spread(u, g.shape)
-    if all_one(u):
-        return Conjugate([(y, g.args[0])], -cp.entr(y) - cp.entr(1 - y))
-    return Conjugate([(y, g.args[0])], cp.rel_entr(y, u) + cp.rel_entr(u - y, u))
+    y = new(g.shape, "p", nonneg=True)
+    return Conjugate([(y, g.args[0])], relative(y, u) + relative(1 - y if all_one(u) else u - y, u))
 
 
-@conjugate("log_det")
+@conjugate("log_det", numbers=True)
 def log_determinant(g: Any, u: cp.Expression, new: New) -> Conjugate:
     """-log det X: -Z with the cost -u log det(Z / u) - n u.
 
     For a multiplier u it is sum_i u log(u / d_i) - n u, with a lower triangular L of diagonal d and
     [[Diag(d), L'], [L, Z]] >> 0, which says that prod_i d_i <= det Z.
     """
-    n, Z = g.args[0].shape[0], new(g.args[0].shape, "Z", PSD=True)
+    X, n = g.args[0], g.args[0].shape[0]
+    Z = new(X.shape, "Z", PSD=True)
     value = value_of(u)
     if value is not None:
         c = float(value)
-        return Conjugate([(-Z, g.args[0])], -c * cp.log_det(Z) + c * n * (np.log(c) - 1))
+        return Conjugate([(-Z, X)], -c * cp.log_det(Z) + c * n * (np.log(c) - 1))
     d, L = new((n,), "d", nonneg=True), new((n, n), "L")
-    above = np.triu(np.ones((n, n)), 1)
     cones = [cp.bmat([[cp.diag(d), L.T], [L, Z]]) >> 0, cp.diag(L) == d]
-    cones += [cp.multiply(above, L) == 0] if n > 1 else []
-    return Conjugate([(-Z, g.args[0])], cp.sum(cp.rel_entr(spread(u, (n,)), d)) - n * u, cones)
+    cones += [cp.upper_tri(L) == 0] if n > 1 else []
+    return Conjugate([(-Z, X)], cp.sum(cp.rel_entr(spread(u, (n,)), d)) - n * u, cones)
 
 
-@conjugate("tr_inv", support=False)
+@conjugate("tr_inv", numbers=True)
 def trace_of_inverse(g: Any, u: cp.Expression, new: New) -> Conjugate:
     """-Z with the cost -2 tr S, where [[Z, S], [S', u I]] >> 0."""
     n = g.args[0].shape[0]

@@ -9,121 +9,113 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.duality.adjoints import along, spread, uniform, value_of
-from kernelopt.duality.conjugates.table import Conjugate, New, conjugate, in_shape, residual, vector, whole
+from kernelopt.duality.conjugates.table import (
+    Conjugate,
+    New,
+    conjugate,
+    in_shape,
+    residual,
+    vector,
+    whole,
+)
+from kernelopt.structure.trees import times
+from kernelopt.validation import Array
 
 NEGLIGIBLE = 1e-12  # relative: eigenvalues of a quadratic form below this count as zero
+Cost = tuple[cp.Expression, list[Any]]  # with the cones that it is written with
 
 
-def square_over(y: cp.Expression, u: cp.Expression, new: New) -> tuple[cp.Expression, list[Any]]:
-    """Return y^2 / u, entry by entry or its sum where u is one expression, with its cones; y = 0 at u = 0."""
-    value = value_of(u)
+def square_over(y: cp.Expression, u: cp.Expression, new: New) -> Cost:
+    """Return y^2 / (4 u), entry by entry or its sum where u is one expression; y = 0 at u = 0."""
+    w, value = uniform(u), value_of(u)
+    if value is not None and (w is None or new.entrywise):
+        return cp.multiply(0.25 / value, cp.square(y)), []
     if value is not None:
-        if np.ptp(value) or new.entrywise:
-            return cp.multiply(1 / np.broadcast_to(value, y.shape), cp.square(y)), []
-        square = cp.sum_squares(y)
-        k = 1 / float(value.flat[0])
-        return (square if k == 1 else k * square), []
-    w = uniform(u)
+        return times(0.25 / float(value.flat[0]), cp.sum_squares(y)), []
     if w is not None:
-        return cp.quad_over_lin(y, w), []
+        return cp.quad_over_lin(y, 4 * w), []
     t = new(y.shape, "t", nonneg=True)
-    rows = cp.vstack([vector(2 * y), vector(t - u)])
-    return t, [cp.SOC(vector(t + u), rows, axis=0)]
+    return t, [cp.SOC(vector(t + u), cp.vstack([vector(y), vector(t - u)]), axis=0)]
 
 
-@conjugate("quad_over_lin")
+@conjugate("quad_over_lin", numbers=True)
 def square_over_linear(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
     """|y|^2 t / (4 u) for a constant denominator t, else <y, x> - s t with |y|^2 / (4 u) <= s."""
     x, t = whole(g), g.args[1]
     axis, value = getattr(g, "axis", None), value_of(t)
-    if value is not None:
-        r, y = residual(g, x, u, new)
-        if axis is None and (c := value_of(u)) is not None:  # r is the residual: 2 c r'(b - a) - c |r|^2
-            k = float(c.flat[0]) / float(value.flat[0])
-            return Conjugate(
-                [(y if k == 0.5 else 2 * k * y, x)], cp.sum_squares(r) if k == 1 else k * cp.sum_squares(r)
-            )
-        u = 4 / float(value.flat[0]) * u
-        if axis is None:
-            cost, cones = square_over(r, u, new)
-            return Conjugate([(y, x)], cost, cones)
-        cost, cones = square_over(r, along(axis, u, r.shape), new)
-        return Conjugate([(y, x)], in_shape(cp.sum(cost, axis=axis), g.shape) if cost.shape else cost, cones)
-    if axis is not None:
+    if value is None and axis is not None:
         return None
-    y, s = new(x.shape), new(g.shape, "s", nonneg=True)
-    cone = cp.SOC(s + u, cp.hstack([vector(y), s - u]))
-    return Conjugate([(y, x), (-s, spread(t, g.shape))], 0, [cone])
+    if value is None:
+        y, s = new(x.shape), new(g.shape, "s", nonneg=True)
+        return Conjugate([(y, x), (-s, t)], 0, [cp.SOC(s + u, cp.hstack([vector(y), s - u]))])
+    r, y = residual(g, x, u, new)
+    k, c = 1 / float(value.flat[0]), value_of(u)
+    if axis is None and c is not None:  # r is the residual: 2 k r'(b - a) - k |r|^2
+        k = float(c.flat[0]) * k
+        return Conjugate([(times(2 * k, y), x)], times(k, cp.sum_squares(r)))
+    cost, cones = square_over(r, along(axis, times(k, u), r.shape), new)
+    return Conjugate([(y, x)], in_shape(cp.sum(cost, axis=axis), g.shape) if cost.shape else cost, cones)
 
 
-@conjugate("QuadForm")
+def form(x: cp.Expression, root: Array, u: cp.Expression, new: New) -> Conjugate:
+    """Return the entry of x'RR'x: y = R z with the cost |z|^2 / (4 u)."""
+    z = new((root.shape[1], *x.shape[1:]), "z")
+    cost, cones = square_over(z, along(None, u, z.shape), new)
+    return Conjugate([(cp.Constant(root, name="R") @ z, x)], cost, cones)
+
+
+@conjugate("QuadForm", numbers=True)
 def quadratic_form(g: Any, u: cp.Expression, new: New) -> Conjugate:
-    """x'RR'x: y = R z with the cost |z|^2 / (4 u)."""
+    """x'RR'x, with the root R of the matrix or of its negative."""
     x, P = g.args
-    sign = 1 if g.is_atom_convex() else -1
-    values, vectors = np.linalg.eigh(sign * value_of(P))
+    values, vectors = np.linalg.eigh(value_of(P) if g.is_atom_convex() else -value_of(P))
     keep = values > NEGLIGIBLE * max(values.max(), np.finfo(float).tiny)
-    if not keep.any():
-        return Conjugate([])
-    root = cp.Constant(vectors[:, keep] * np.sqrt(values[keep]), name="R")
-    z = new((int(keep.sum()),), "z")
-    cost, cones = square_over(z, 4 * u, new)
-    return Conjugate([(root @ z, in_shape(x, (x.size,)))], cost, cones)
+    root = vectors[:, keep] * np.sqrt(values[keep])
+    return form(in_shape(x, (x.size,)), root, u, new) if keep.any() else Conjugate([])
 
 
-@conjugate("huber")
+@conjugate("huber", numbers=True)
 def huber(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
     """|y|^2 / (4 u) on |y| <= 2 M u."""
     M = value_of(g.M)
     if M is None:
         return None
     r, y = residual(g, g.args[0], u, new)
-    cost, cones = square_over(r, 4 * u, new)
-    return Conjugate([(y, g.args[0])], cost, [*cones, cp.abs(r) <= 2 * float(M.flat[0]) * spread(u, r.shape)])
+    cost, cones = square_over(r, u, new)
+    size = r if r.is_nonneg() else cp.abs(r)
+    return Conjugate([(y, g.args[0])], cost, [*cones, size <= 2 * float(M.flat[0]) * u])
 
 
-@conjugate("Power", "PowerApprox")
+@conjugate("Power", "PowerApprox", numbers=True)
 def power(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
     """The power |y|^q u^(1 - q) with 1/p + 1/q = 1, times a constant.
 
     For an even p and for 2 all y are allowed. For another p > 1 the domain is x >= 0, and y may be above the
     argument of the power. For p < 1 it is -y with y >= 0.
     """
-    p, x = value_of(g.p), g.args[0]
-    if p is None or float(p) in (0.0, 1.0):
+    p, x = float(np.nan if value_of(g.p) is None else value_of(g.p)), g.args[0]
+    if np.isnan(p) or p in (0.0, 1.0):
         return None
-    p = float(p)
     if p == 2:
-        r, y = residual(g, g.args[0], u, new)
-        cost, cones = square_over(r, 4 * u, new)
-        return Conjugate([(y, x)], cost, cones)
-    q, size = p / (p - 1), abs(p)
-    if p > 1:
-        y, factor = new(x.shape), (p - 1) * p ** (-q)
-        if p % 2 == 0:
-            cost, cones = power_over(y, u, q, new)
-            return Conjugate([(y, x)], factor * cost, cones)
-        above = new(x.shape, "v", nonneg=True)
-        cost, cones = power_over(above, u, q, new)
-        return Conjugate([(y, x)], factor * cost, [*cones, y <= above])
-    y = new(x.shape, nonneg=True)
-    cost, cones = power_over(y, u, q, new)
-    return Conjugate([(-y, x)], abs(1 - p) * size ** (-q) * cost, cones)
+        r, y = residual(g, x, u, new)
+        return Conjugate([(y, x)], *square_over(r, u, new))
+    q = p / (p - 1)
+    y = new(x.shape, nonneg=p < 1)
+    z = y if p < 1 or p % 2 == 0 else new(x.shape, "v", nonneg=True)
+    cost, cones = power_over(z, u, q, new)
+    above = [] if z is y else [y <= z]
+    return Conjugate([(-y if p < 1 else y, x)], abs(p - 1) * abs(p) ** -q * cost, [*cones, *above])
 
 
-def power_over(y: cp.Expression, u: cp.Expression, q: float, new: New) -> tuple[cp.Expression, list[Any]]:
+def power_over(y: cp.Expression, u: cp.Expression, q: float, new: New) -> Cost:
     """Return |y|^q u^(1 - q) for q > 1, y^q u^(1 - q) for q < 0, minus it for 0 < q < 1, with its cones."""
     sign, value = (-1 if 0 < q < 1 else 1), value_of(u)
-    if value is not None and (is_simple(q) or y.is_nonneg()):
+    simple = float(Fraction(q).limit_denominator(8)) == q  # cvxpy's approximation by few cones is exact
+    if value is not None and (simple or y.is_nonneg()):
         base = y if y.is_nonneg() else cp.abs(y)
-        return sign * cp.multiply(value ** (1 - q), cp.power(base, q, approx=is_simple(q))), []
+        return sign * cp.multiply(value ** (1 - q), cp.power(base, q, approx=simple)), []
     t = new(y.shape, "t", nonneg=True)
-    y, u, bound = vector(y), vector(spread(u, y.shape)), vector(t)
+    a, b, c = vector(y), vector(spread(u, y.shape)), vector(t)
     if q > 1:
-        return t, [cp.PowCone3D(bound, u, y, 1 / q)]
-    return (-t, [cp.PowCone3D(y, u, bound, q)]) if q > 0 else (t, [cp.PowCone3D(bound, y, u, 1 / (1 - q))])
-
-
-def is_simple(q: float) -> bool:
-    """Whether cvxpy's approximation of a power by fractions is exact, with few cones."""
-    return float(Fraction(q).limit_denominator(8)) == q
+        return t, [cp.PowCone3D(c, b, a, 1 / q)]
+    return sign * t, [cp.PowCone3D(a, b, c, q) if q > 0 else cp.PowCone3D(c, a, b, 1 / (1 - q))]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 from cvxpy.constraints.constraint import Constraint
 
-from kernelopt.duality.adjoints import uniform
+from kernelopt.duality.adjoints import uniform, value_of
 
 
 class Conjugate(NamedTuple):
@@ -65,9 +65,15 @@ class New:
 
     def __call__(self, shape: tuple[int, ...], wanted: str = "u", **attributes: Any) -> cp.Variable:
         matrix = len(shape) == 2 and min(shape) > 1 and len(wanted) == 1
-        name = self.name(wanted.upper() if matrix else wanted)
-        self.meaning[name] = self.of
-        return cp.Variable(shape, name=name, **attributes)
+        return self.add(
+            cp.Variable(shape, name=self.name(wanted.upper() if matrix else wanted), **attributes)
+        )
+
+    def add(self, variable: cp.Variable) -> cp.Variable:
+        """Note what a variable belongs to."""
+        self.taken.add(variable.name())
+        self.meaning[variable.name()] = self.of
+        return variable
 
     def like(self, g: Any, a: cp.Expression, u: cp.Expression, wanted: str = "u") -> cp.Variable:
         """Return a variable for the argument a of an atom g that is the same at the transpose of a matrix.
@@ -79,28 +85,28 @@ class New:
         square = a.ndim == 2 and a.size > 1 and a.is_symmetric() and getattr(g, "axis", None) is None
         if square and uniform(u) is not None:
             return self(a.shape, wanted, symmetric=True)
-        return (
-            self(a.shape, wanted, nonneg=True)
-            if a.is_convex() and not a.is_affine()
-            else self(a.shape, wanted)
-        )
+        return self(a.shape, wanted, nonneg=a.is_convex() and not a.is_affine())
 
 
 Entry = Callable[[Any, cp.Expression, New], Conjugate | None]
 CONJUGATES: dict[str, Entry] = {}
 SUPPORTS: set[str] = set()
 """The atoms whose cost is zero, so that u may be any expression, of parameters too."""
+NUMBERS: set[str] = set()
+"""The atoms of which u may be any positive numbers."""
 
 
-def conjugate(*atoms: str | type, support: bool = False) -> Callable[[Entry], Entry]:
+def conjugate(*atoms: str | type, support: bool = False, numbers: bool = False) -> Callable[[Entry], Entry]:
     """Register a function (g, u, new) -> Conjugate as the entry of atoms, by their classes or the names.
 
     Parameters
     ----------
     atoms : str or class
     support : bool, default False
-        Whether the cost is always zero. Elsewhere u is a number, or an expression of multipliers alone: a
-        weight with parameters, or one that has zeros, multiplies the conjugate for u = 1.
+        Whether the cost is always zero, so that u may be any expression. Elsewhere u is one or an expression
+        of multipliers: numbers and parameters multiply the conjugate for u = 1.
+    numbers : bool, default False
+        Whether u may be any positive numbers too.
 
     Notes
     -----
@@ -118,8 +124,8 @@ def conjugate(*atoms: str | type, support: bool = False) -> Callable[[Entry], En
         for atom in atoms:
             name = atom if isinstance(atom, str) else atom.__name__
             CONJUGATES[name] = entry
-            if support:
-                SUPPORTS.add(name)
+            SUPPORTS.update([name] * support)
+            NUMBERS.update([name] * numbers)
         return entry
 
     return keep
@@ -130,28 +136,36 @@ def in_shape(e: Any, shape: tuple[int, ...]) -> Any:
     return cp.reshape(e, shape, order="F") if e.shape != shape else e
 
 
+def all_one(u: cp.Expression) -> bool:
+    """Whether a weight is the number one in all entries, as that of a term with a constant weight is."""
+    value = value_of(u)
+    return value is not None and bool((value == 1).all())
+
+
+def slices(g: Any, function: Callable[..., cp.Expression], y: cp.Expression, u: cp.Expression) -> Any:
+    """Return a function of y, or of its slices along the axis of an atom, in the shape of its weight."""
+    return in_shape(function(y, axis=g.axis) if hasattr(g, "axis") else function(y), u.shape)
+
+
 def vector(e: cp.Expression) -> cp.Expression:
     """Return the entries of an expression as a vector."""
     return e if e.ndim == 1 else cp.vec(e, order="F")
 
 
-def subtracts_constant(a: cp.Expression) -> bool:
-    """Whether an expression is written e - b with a constant b: then b - e is the residual of a textbook."""
-    if type(a).__name__ != "AddExpression" or not a.args[-1].is_constant() or a.args[0].is_constant():
-        return False
-    last = a.args[-1]
-    return type(last).__name__ == "NegExpression" or bool(last.is_nonpos() and not last.is_nonneg())
-
-
 def residual(g: Any, a: cp.Expression, u: cp.Expression, new: New) -> tuple[cp.Variable, cp.Expression]:
-    """Return (r, y) for a function that is the same at a and -a: y = r, or y = -r where a is e - b."""
+    """Return (r, y) for a function that is the same at a and -a: y = r, or y = -r where a is e - b.
+
+    For a constant b the residual of a textbook is b - e.
+    """
     r = new.like(g, a, u, "r")
-    return r, -r if subtracts_constant(a) else r
+    first, last = (a.args[0], a.args[-1]) if type(a).__name__ == "AddExpression" else (a, a)
+    minus = type(last).__name__ == "NegExpression" or (last.is_nonpos() and not last.is_nonneg())
+    return r, -r if minus and last.is_constant() and not first.is_constant() else r
 
 
 def whole(g: Any) -> cp.Expression:
     """Return the argument of a function of all entries alike, as the matrix of which it lists the entries."""
-    a = g.args[0]
-    while getattr(g, "axis", None) is None and type(a).__name__ in ("reshape", "Vec") and a.ndim == 1:
+    a, scalar = g.args[0], g.ndim == 0 and getattr(g, "axis", None) is None
+    while scalar and a.ndim == 1 and type(a).__name__ in ("reshape", "Vec"):
         a = a.args[0]
     return a
