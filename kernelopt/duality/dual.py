@@ -205,7 +205,8 @@ class Dual(cp.Problem):  # type: ignore[misc]
 
         These are computed without the solver. An answer that misses a tolerance of the solver is `optimal`
         where the gap, the constraints of the primal and those of the dual are accurate. An answer that the
-        solver calls optimal is `optimal_inaccurate` where the gap or the constraints of the primal are not.
+        solver calls optimal is `optimal_inaccurate` where the gap, the constraints of the primal or their
+        products with the multipliers are not: without a Slater point a small violation has a large price.
         """
         checks: list[Check] = []
         swept = self.made.swept.problem
@@ -221,7 +222,8 @@ class Dual(cp.Problem):  # type: ignore[misc]
             self._take(swept.status)
             raise
         check = min(checks, key=error_of)  # that of the answer that is kept
-        status, found = str(swept.status), error_of(check)
+        priced = check.complementarity / max(1.0, abs(check.primal), abs(check.dual))
+        status, found = str(swept.status), max(error_of(check), priced)
         if status == cp.OPTIMAL_INACCURATE and max(found, check.stationarity) <= ACCURATE:
             status = cp.OPTIMAL
         elif found > ACCURATE:
@@ -295,6 +297,7 @@ def inaccurate_text(check: Check) -> str:
     """Return the warning about an answer that the conditions of optimality do not confirm."""
     return (
         "a dual must have the value of a feasible point of its primal, got a recovered point with the gap "
-        f"{check.gap:.1e} and the violation {check.feasibility:.1e} in Dual.solve, above {ACCURATE:g}. Do "
-        "not take the value for the optimum: kernelopt.solve(dual.primal) bounds it."
+        f"{check.gap:.1e}, the violation {check.feasibility:.1e} and the product {check.complementarity:.1e} "
+        f"of a slack and its multiplier in Dual.solve, of which one is above {ACCURATE:g}. Do not take the "
+        "value for the optimum: kernelopt.solve(dual.primal) bounds it."
     )
