@@ -110,7 +110,7 @@ def test_another_problem_with_the_variables_of_a_dual_leaves_its_answer_alone():
 
 
 def test_without_a_multiplier_the_dual_is_not_optimal():
-    """D(lambda) = -1 / (4 lambda) is below the optimum 0, and a violation of 1e-8 changes the value by 1e-4."""
+    """D(lambda) = -1 / (4 lambda) is below the optimum 0; a violation of 1e-8 changes the value by 1e-4."""
     x = cp.Variable(name="x")
     dual = ko.dualize(cp.Problem(cp.Minimize(x), [cp.square(x) <= 0]))
     with pytest.warns(ko.ConvergenceWarning, match="product .* of a slack and its multiplier"):
