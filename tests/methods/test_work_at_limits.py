@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from cvxpy.atoms.quad_over_lin import quad_over_lin
 
 import kernelopt as ko
-from formulations import similarity
+from formulations import lanckriet, similarity
 from kernelopt.certificates.conic import least_norm
 from kernelopt.certificates.conic.least_norm import LeastNormCorrection
 from kernelopt.certificates.lower.minorants import minorants
@@ -32,6 +32,7 @@ from kernelopt.numerics.decompositions import VALUES, eigenvalues
 from kernelopt.running import Call
 from kernelopt.structure import affine as reading
 from kernelopt.structure import units
+from kernelopt.structure.combined import coordinates
 from kernelopt.structure.nearness import is_orthonormal
 from kernelopt.structure.powers import read_power
 from kernelopt.structure.structure import Structure
@@ -241,3 +242,17 @@ def test_a_solver_that_had_no_memory_is_not_run_again_in_this_process(child, mon
     with pytest.raises(InsufficientMemoryError, match=r"must fit into memory, got .*orders \[3.*SCS"):
         ko.solve(problem, "exact", solver="CLARABEL")
     assert not here
+
+
+def test_spectral_master_factors_and_certifies_only_in_the_time_that_is_left(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(12, 3)), np.resize([1.0, -1.0], 12)
+    problem = lanckriet.sdp(ko.Grams.from_kernels([ko.gaussian(1.0), ko.linear()], X), y, C=1.0).problem
+    (candidate,) = (c for c in applicable(Structure(problem)) if c.method.name == "spectral-master")
+    assert candidate.certification > VALUES * len(X) ** 3
+    factored = []
+    monkeypatch.setattr(coordinates, "FACTORS", 1.0)  # seconds over n^3, of a slow machine
+    monkeypatch.setattr(coordinates.sl.lapack, "dpstrf", lambda *a, **b: factored.append(0))
+    with pytest.raises(ko.TimeLimitError, match="spectral-master"):
+        ko.solve(problem, "spectral-master", time_limit=50.0)
+    assert not factored

@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 import scipy.linalg as sl
 
-from kernelopt.numerics.decompositions import eigenpairs
+from kernelopt.numerics.decompositions import FACTORS, eigenpairs, lower_factor
+from kernelopt.running import check
 from kernelopt.structure.combined.basis import FrobeniusBasis, frobenius_basis
 from kernelopt.structure.combined.centred import Centring, centred, has_intercepts, read_centring
 from kernelopt.structure.combined.cone import CombinedCone, read_combined_cone
@@ -156,6 +157,7 @@ def decomposed(stack: Array, mu: Array) -> tuple[Index, Array] | None:
     size = float(np.abs(K).max())
     if not size > 0 or not traceable(K, SHIFT * size * N):
         return None
+    check(FACTORS * float(N) ** 3)
     factor, order, rank, _ = sl.lapack.dpstrf(K, lower=1, tol=RANK * float(np.diag(K).max()))
     if not rank:
         return None
@@ -175,7 +177,7 @@ def decomposed(stack: Array, mu: Array) -> tuple[Index, Array] | None:
 def traceable(K: Array, shift: float) -> bool:
     """Whether K + shift I has a Cholesky factor, so that no eigenvalue of K is below -shift."""
     try:
-        sl.cholesky(K + shift * np.eye(len(K)), check_finite=False, overwrite_a=True)
-    except sl.LinAlgError:
+        lower_factor(K + shift * np.eye(len(K)))
+    except np.linalg.LinAlgError:
         return False
     return True
