@@ -27,7 +27,7 @@ MAX_BYTES = 16e9  # beyond this predicted memory neither
 # Measured seconds of a compilation by cvxpy: in all, for a non-zero entry, a row, a second-order cone and two
 # of them, since their parts are stacked one by one. DENSE_ENTRY is for an entry of a dense factor.
 COMPILATION_FIXED, COMPILATION_ENTRY, COMPILATION_ROW = 0.025, 8e-7, 6e-7
-COMPILATION_CONE, COMPILATION_PAIR, DENSE_ENTRY = 1e-3, 4e-6, 3.3e-7
+COMPILATION_CONE, COMPILATION_PAIR, DENSE_ENTRY = 2e-3, 4e-6, 3.3e-7
 SPARSE_PRODUCT = 4e-8  # measured seconds of a multiplication in the product of two sparse matrices
 
 

@@ -36,7 +36,7 @@ class Derivation:
     @property
     def residual(self) -> float:
         """The largest residual of the steps that were checked, nan where none was."""
-        return max((step.residual for step in self.steps if not step.why_not), default=float("nan"))
+        return float(max((step.residual for step in self.steps if not step.why_not), default=np.nan))
 
     def __str__(self) -> str:
         parts = ["The problem\n" + problem_text(self.primal)]

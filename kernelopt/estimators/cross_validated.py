@@ -179,7 +179,7 @@ class MKLClassifierCV(MKLClassifier):
                 scores.append(found)
             if not whole:
                 break
-        expect("all samples", problems)
+        expect("machine on all samples", problems)
         self.scores_ = np.array(scores)
         self.Cs_ = Cs[: self.scores_.shape[1]]
         if self.scores_.size < len(splits) * Cs.size:

@@ -50,10 +50,17 @@ class Risk(ValuedWrap):
 
     def is_convex(self) -> bool:
         """Whether the rules find it convex. The squares of thousands of kernels are not read one by one."""
+        if self._is_compiled:
+            return bool(super().is_convex())
         return bool(self.learner.summed_loss.is_convex()) and all(p.convex for p in self.learner.penalties)
 
     def is_concave(self) -> bool:
-        return False
+        return self._is_compiled and bool(super().is_concave())
+
+    @property
+    def _is_compiled(self) -> bool:
+        """Whether the argument is not the sum of half the square and the loss, but what cvxpy makes of it."""
+        return all(arg is not self.learner.half_square for arg in self.args[0].args[:1])
 
     def known_value(self) -> float | None:
         return None if self._key() is None else self.oracle().value

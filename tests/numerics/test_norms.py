@@ -8,7 +8,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from kernelopt.certificates.lower.minorants import optimal_block_weights
+from kernelopt.certificates.lower.minorants import constant, optimal_block_weights
 from kernelopt.numerics.norms import lp_length, minimizing_weights
 from tests.every import every
 from tests.problems import solved
@@ -45,6 +45,6 @@ def test_block_weights_lie_in_the_ball_in_exact_arithmetic():
     """For norm = inf, p is 1: weights with a sum above one by rounding would give a false lower bound."""
     rng = np.random.default_rng(0)
     for m in range(2, 40):
-        Ks = [size * np.eye(3) for size in rng.exponential(size=m)]
-        gamma = optimal_block_weights(np.inf, rng.normal(size=3), Ks)
+        forms = [constant(square) for square in rng.exponential(size=m)]
+        gamma = optimal_block_weights(np.inf, forms)
         assert 1 - Fraction(1, 10**13) < sum(map(Fraction, gamma)) <= 1

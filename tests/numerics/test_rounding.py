@@ -140,7 +140,7 @@ def test_a_minorant_is_below_its_exact_value(name, shift, bias, accurate):
         structure = Structure(cp.Problem(cp.Minimize(ko.risk(ko.combine(mu, Ks), y, loss, bias))))
         (term,) = structure.risks
         alpha = loss.project(rng.normal(size=y.size), y, bias)
-        below = minorant(term, alpha, None, accurate)
+        below = minorant(term, alpha, accurate)
         gain, moved = dual_value_of(term.learner, alpha)
         if bias:  # give what is left of the sum to the entry with the most room
             _, _, _, lower, upper = loss.curve(y)

@@ -25,6 +25,7 @@ from kernelopt.methods.checkpoint import State, by_number, listed
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.methods.results import closed_certificate
+from kernelopt.methods.sizing import CLOSED_SECONDS
 from kernelopt.methods.spectral_master.machines import Machines, Trained
 from kernelopt.methods.spectral_master.master import Master
 from kernelopt.numerics.decompositions import VALUES
@@ -111,7 +112,7 @@ class SpectralMaster(Method):
         # for each iteration passes over the kernels and a decomposition.
         m, N = match.cone.whole.shape[:2]
         seconds = 3e-2 + 5e-3 * m + 3e-4 * m**2 + 6e-8 * m * N**2 + 1.2e-9 * N**3
-        certification = (VALUES + PROOF) * N**3
+        certification = CLOSED_SECONDS + (VALUES + PROOF) * N**3
         return Cost(seconds, 8.0 * (m + 8) * N**2, certified=True, certification=certification)
 
     def run(self, match: Match, control: Control) -> Outcome | None:
