@@ -48,8 +48,8 @@ def read_labels(y: Any, estimator: Any) -> Any:
             raise LabelError(
                 "y must hold classes, as an array of whole numbers, truth values or text, got "
                 f"{shown(kinds)} in an array of dtype {labels.dtype} as the labels of "
-                f"{type(estimator).__name__}. If these are names of classes, make all of them text: "
-                "[str(label) for label in y]. If they are quantities, use MKLRegressor."
+                f"{type(estimator).__name__} ({str(error).rstrip('.')}). If these are names of classes, make "
+                "all of them text: [str(label) for label in y]. If they are quantities, use MKLRegressor."
             ) from error
     return labels
 
