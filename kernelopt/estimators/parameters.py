@@ -11,6 +11,7 @@ import numpy as np
 from kernelopt.errors import InputError, ParameterError
 from kernelopt.installed import installed
 from kernelopt.kernels import Kernel, kernel_text, parse_kernel
+from kernelopt.losses import Loss
 from kernelopt.validation import shown
 
 INFINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}  # JSON has no numbers for these
@@ -44,7 +45,8 @@ def as_json(value: Any, what: str) -> Any:
             return {"kernel": kernel_text(value)}
         except InputError as error:
             raise ParameterError(f"{what} cannot be saved: {error}") from error
-    name = next((n for n, kind in installed("losses").items() if type(value) is kind), None)
+    losses = installed("losses") if isinstance(value, Loss) else {}
+    name = next((n for n, kind in losses.items() if type(value) is kind), None)
     if name is not None:
         arguments = {field.name: as_json(getattr(value, field.name), what) for field in fields(value)}
         return {"loss": name, "arguments": arguments}
