@@ -5,6 +5,7 @@ from kernelopt.duality.derive import Derivation, derive
 from kernelopt.duality.dual import Dual
 from kernelopt.duality.dualize import dualize
 from kernelopt.duality.kkt import KKT, kkt_table
-from kernelopt.duality.show import Shown, show
+from kernelopt.duality.naming import Shown
+from kernelopt.duality.show import show
 
 __all__ = ["KKT", "Check", "Derivation", "Dual", "Shown", "derive", "dualize", "kkt_table", "show"]

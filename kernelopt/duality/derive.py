@@ -45,9 +45,7 @@ class Derivation:
             checked = broken(f"check: {step.checked}", WIDTH, "  ", "    ")
             parts.append("\n".join([f"{i}. {step.title}", *lines, *checked]))
         parts.append("The dual\n" + problem_text(self.dual))
-        if self.legend:
-            parts.append("where\n" + legend_text(self.legend))
-        return "\n\n".join(parts)
+        return "\n\n".join(parts) + legend_text(self.legend)
 
     def __repr__(self) -> str:
         return str(self)

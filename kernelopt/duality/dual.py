@@ -16,7 +16,7 @@ from kernelopt.duality.board import Stated, on_the_board, stated
 from kernelopt.duality.check import Check, checked, error_of
 from kernelopt.duality.equations import Swept
 from kernelopt.duality.layout import latex_problem, problem_text
-from kernelopt.duality.naming import Pair, pair_of
+from kernelopt.duality.naming import Shown, shown_pair
 from kernelopt.duality.residuals import set_value
 from kernelopt.duality.solving import ACCURATE, USABLE, optimize, put
 from kernelopt.errors import ConvergenceWarning, InfeasibleError, ParameterError, UnboundedError
@@ -118,19 +118,19 @@ class Dual(cp.Problem):  # type: ignore[misc]
         return {name: of for name, of in self.made.swept.new.meaning.items() if name in names}
 
     @property
-    def _written(self) -> Pair:
+    def _written(self) -> Shown:
         with COMPILING:
-            return pair_of(self.made.structure, self, self.made)
+            return shown_pair(self.made.structure, self, self.made)
 
     def __str__(self) -> str:
         if self._made is None:  # made from parts, as `cp.Problem` makes copies
             return str(super().__str__())
         written = self._written
-        return problem_text(written.dual, tuple(written.of_dual.items()))
+        return problem_text(written.dual, written.of_dual)
 
     def _repr_latex_(self) -> str:
         written = self._written
-        return latex_problem(written.dual, legend=tuple(written.of_dual.items()))
+        return latex_problem(written.dual, legend=written.of_dual)
 
     def solve(self, *args: Any, **options: Any) -> Any:
         """Solve the dual and return its value; without arguments by several solvers.

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
-from kernelopt.duality.statement import Line, Statement
-from kernelopt.duality.written import latex_name, word
+from kernelopt.duality.statement import Statement
+from kernelopt.duality.written import Written, latex_name, word
 
 WIDTH = 80  # columns of a terminal
 COLUMN = 38  # of a problem beside another: two of them, with " | " between, fill 79
 GAP = 4  # columns between the longest constraint and its tag, and before it
 TALL = 3  # lines that an entry may take in a column; where one takes more, the problems stand in rows
-SIGNS = ("==", "<=", ">=", ">>", "<<")  # of relations
+MARKS = re.compile(  # where a formula may be broken, and what it should not be broken in
+    r"(?P<open>[(\[]|<(?![=< ]))|(?P<close>[)\]]|(?<![ >])>(?!=))|(?P<bar>\|)"
+    r"|(?P<sign>(?<=,) |(?<![-+*/=<>]) (?=[-+]|[=<>]{2}))|(?P<space>(?<![-+*/=<>]) (?![*/]))"
+)
 Legend = Sequence[tuple[str, str]]
 
 
@@ -27,31 +31,26 @@ def beside(left: Statement, right: Statement) -> str:
 
 def problem_text(statement: Statement, legend: Legend = ()) -> str:
     """Return a problem as text in one column, and its data below it."""
-    widest = max((len(line.whole.text) + len(tag_text(line)) + GAP for line in statement.lines), default=0)
-    text = "\n".join(line for entry in entries(statement, WIDTH, min(WIDTH, widest)) for line in entry)
-    return f"{text}\n\nwhere\n{legend_text(legend)}" if legend else text
+    widest = max((len(line.whole.text) + len(line.named.text) + GAP for line in statement.lines), default=0)
+    lines = [line for entry in entries(statement, WIDTH, min(WIDTH, widest)) for line in entry]
+    return "\n".join(lines) + legend_text(legend)
 
 
 def entries(statement: Statement, width: int, margin: int) -> list[list[str]]:
     """Return the lines of each entry in a column; the tags of the constraints end at the margin."""
     over = ", ".join(v.text for v in statement.variables)
     head = f"{'maximize' if statement.maximize else 'minimize'}{' over ' * bool(over)}{over}"
-    found = [broken(head, width, "", "    "), broken(statement.value.signed_text, width, "  ", "      ")]
+    found = [broken(head, width, "", "    "), broken(statement.value.signed_text, width)]
     found += [["subject to"]] * bool(statement.lines)
     for line in statement.lines:
-        tag, lines = tag_text(line), broken(line.whole.text, margin, "  ", "      ")
+        tag, lines = line.named.text, broken(line.whole.text, margin)
         lines += [""] * bool(tag and len(lines[-1]) + 2 + len(tag) > margin)
         lines[-1] += f"{tag:>{margin - len(lines[-1])}}" if tag else ""
         found.append(lines)
     return found
 
 
-def tag_text(line: Line) -> str:
-    """Return the tag of a constraint in brackets."""
-    return f"({', '.join(part.text for part in line.tag)})" if line.tag else ""
-
-
-def broken(text: str, width: int, first: str, rest: str) -> list[str]:
+def broken(text: str, width: int = WIDTH, first: str = "  ", rest: str = "      ") -> list[str]:
     """Return a text in lines, broken before signs, and in brackets only where nothing else is left."""
     start = " " * (len(text) - len(text.lstrip()))
     lines, indent, text = [], first + start, text.lstrip()
@@ -65,30 +64,27 @@ def broken(text: str, width: int, first: str, rest: str) -> list[str]:
 
 
 def best_break(text: str, width: int) -> int | None:
-    """Return the space at which a text is broken: the last one of those in the fewest brackets."""
-    depth, bars = 0, 0
+    """Return the space at which a text is broken: the last one of the spaces in the fewest brackets."""
     found: list[tuple[bool, int, int]] = []
-    for at, letter in enumerate(text):
-        before, after = text[:at], text[at + 1 :]
-        opens = letter in "([" or (letter == "<" and after[:1] not in ("=", "<", " "))
-        depth += opens - (letter in ")]" or (letter == ">" and before[-1:] not in " >"))
-        bars ^= letter == "|"
-        if letter == " " and (at <= width or not found):
-            sign = after[0] in "+-" or before[-1] == "," or after.startswith(SIGNS)
-            tight = before[-1] in "+-*/" or after[0] in "*/" or before.endswith(SIGNS)
-            cost = 2 * (depth + bars) + 3 * (not sign) + 4 * tight + 2 * (at < width / 3)
+    depth, inside = 0, False  # inside of a norm
+    for mark in MARKS.finditer(text):
+        kind, at = mark.lastgroup, mark.start()
+        depth += (kind == "open") - (kind == "close")
+        inside ^= kind == "bar"
+        if kind in ("sign", "space") and (at <= width or not found):
+            cost = 2 * (depth + inside) + 3 * (kind == "space") + 2 * (at < width / 3)
             found.append((at > width, cost, -at))
     return -min(found)[2] if found else None
 
 
 def legend_text(rows: Legend) -> str:
-    """Return one line for each name."""
+    """Return one line for each name, below the word "where"; nothing where there are none."""
     width = max((len(name) for name, _ in rows), default=0)
     lines = [broken(meaning, WIDTH, f"  {name:<{width}}  ", " " * (width + 6)) for name, meaning in rows]
-    return "\n".join(line for parts in lines for line in parts)
+    return "\n".join(["\n\nwhere" * bool(rows), *(line for parts in lines for line in parts)])
 
 
-def table(columns: str, rows: Sequence[Sequence[str]]) -> str:
+def table(columns: str, rows: Iterable[Sequence[str]]) -> str:
     """Return an array of LaTeX; empty cells at the end of a row are left out."""
     body = " \\\\\n".join(" & ".join(row).removesuffix(" & ") for row in rows)
     return f"\\begin{{array}}{{{columns}}}\n{body}\n\\end{{array}}"
@@ -98,20 +94,19 @@ def latex_array(statement: Statement) -> str:
     """Return a problem as an array of LaTeX: left part, formula, tag."""
     over = ", ".join(v.tex for v in statement.variables)
     head = (r"\max" if statement.maximize else r"\min") + (f"_{{{over}}}" if over else "")
-    rows = [(head, statement.value.signed_tex)]
-    tags = [", ".join(part.tex for part in line.tag) for line in statement.lines]
-    lefts = [r"\mathrm{s.t.}", *[""] * len(tags)]
-    lines = zip(lefts, statement.lines, tags, strict=False)
-    return table(
-        "lll", rows + [(left, line.whole.tex, tag and rf"\left({tag}\right)") for left, line, tag in lines]
-    )
+    rows = [(r"\mathrm{s.t.}" * (not i), s.whole.tex, s.named.tex) for i, s in enumerate(statement.lines)]
+    return table("lll", [(head, statement.value.signed_tex), *rows])
 
 
-def latex_problem(*statements: Statement, equations: Sequence[str] = (), legend: Legend = ()) -> str:
+def latex_problem(
+    *statements: Statement, equations: Sequence[tuple[Written, Written]] = (), legend: Legend = ()
+) -> str:
     """Return problems side by side as a displayed formula, with equations and the table of the data below it.
 
     Definitions are equations, and not in the table.
     """
+    parts = ["\n\\qquad\n".join(map(latex_array, statements))]
+    parts += [f"{name.tex} = {value.signed_tex}" for name, value in equations]
     rows = [(latex_name(name), word(meaning)) for name, meaning in legend if not meaning.startswith("= ")]
-    parts = ["\n\\qquad\n".join(map(latex_array, statements)), *equations, *[table("ll", rows)] * bool(rows)]
+    parts += [table("ll", rows)] * bool(rows)
     return "\n".join(f"$$\n{part}\n$$" for part in parts)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import cvxpy as cp
 
 from kernelopt.duality.equations import renamed
+from kernelopt.duality.layout import beside, latex_problem, legend_text
 from kernelopt.duality.notation import Notation
 from kernelopt.duality.primal import primal_of
-from kernelopt.duality.statement import Statement, Tags, statement_of
+from kernelopt.duality.statement import Statement, Tags, constraint_lines, statement_of
 from kernelopt.duality.symbols import DUAL, Symbols
 from kernelopt.duality.written import Written, name_of
 from kernelopt.structure.structure import Structure
@@ -18,11 +20,12 @@ from kernelopt.structure.structure import Structure
 if TYPE_CHECKING:
     from kernelopt.duality.dual import Made
 
-UNLABELLED = re.compile(r"multiplier of the constraint \d+")
+UNLABELLED = re.compile(r"the constraint \d+")
 
 
-class Pair(NamedTuple):
-    """A problem and a dual of it as they are written.
+@dataclass(frozen=True, eq=False, repr=False)
+class Shown:
+    """A problem beside its dual; made by `show`. It prints as text, and as LaTeX in a notebook.
 
     Attributes
     ----------
@@ -31,19 +34,31 @@ class Pair(NamedTuple):
         The multipliers that the dual does not have as variables, as functions of those that it has.
     sums : tuple of (Written, Written)
         The kernels as functions of their weights, such as K(theta).
-    legend, of_dual : dict from name to meaning
-        The data of both problems; and of the dual alone, with its multipliers of constraints without a label.
+    legend : tuple of (name, meaning)
+        The data of both problems, with shapes.
+    of_dual : tuple of (name, meaning)
+        The data of the dual alone, with its multipliers of constraints without a label.
     """
 
     primal: Statement
     dual: Statement
     where: tuple[tuple[Written, Written], ...]
     sums: tuple[tuple[Written, Written], ...]
-    legend: dict[str, str]
-    of_dual: dict[str, str]
+    legend: tuple[tuple[str, str], ...]
+    of_dual: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        rows = [(name.text, f"= {value.signed_text}") for name, value in self.where] + list(self.legend)
+        return beside(self.primal, self.dual) + legend_text(rows)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_latex_(self) -> str:
+        return latex_problem(self.primal, self.dual, equations=(*self.sums, *self.where), legend=self.legend)
 
 
-def pair_of(structure: Structure, dual: cp.Problem, made: Made | None) -> Pair:
+def shown_pair(structure: Structure, dual: cp.Problem, made: Made | None) -> Shown:
     """Return a problem and a dual of it as they are written.
 
     `made` is what `dualize` has made the dual of, None for a dual by hand. The primal is written first, so
@@ -54,20 +69,31 @@ def pair_of(structure: Structure, dual: cp.Problem, made: Made | None) -> Pair:
     primal, _ = primal_of(structure, notation, multiplier_tags(made) if made else {})
     legend = symbols.printed()
     stated = stated_dual(dual, notation, made)
-    of_dual = symbols.printed()
-    meaning = made.swept.new.meaning if made else {}
-    multipliers = {v.name(): f"multiplier of {meaning.get(v.name())}" for v in dual.variables()}
-    told = {name: of for name, of in multipliers.items() if UNLABELLED.fullmatch(of)}
+    of_dual, told = symbols.printed(), {}
+    if made:
+        meaning = {v.name(): made.swept.new.meaning.get(v.name(), "") for v in dual.variables()}
+        told = {name: f"multiplier of {of}" for name, of in meaning.items() if UNLABELLED.fullmatch(of)}
     where = eliminated(made, notation) if made else ()
+    legend |= of_dual | symbols.printed()
     sums = tuple(symbols.sums.values())
-    return Pair(primal, stated, where, sums, {**legend, **of_dual, **symbols.printed()}, told | of_dual)
+    return Shown(primal, stated, where, sums, tuple(legend.items()), tuple((told | of_dual).items()))
 
 
 def stated_dual(dual: cp.Problem, notation: Notation, made: Made | None) -> Statement:
-    """Return a dual as a statement, with its variables in the order of the sweep."""
-    if made is None:
-        return statement_of(dual, notation, DUAL)
-    return statement_of(dual, notation, "", made.state.hidden, list(made.swept.new.meaning))
+    """Return a dual as a statement, with its variables in the order of the sweep.
+
+    What is hidden, the matrix of a positive part, is not written; a dual by hand has no such.
+    """
+    place = notation.symbols.place = "" if made else DUAL
+    hidden = made.state.hidden if made else {}
+    variables = [v for v in dual.variables() if v.id not in hidden]
+    if made:
+        order = {name: i for i, name in enumerate(made.swept.new.meaning)}
+        variables.sort(key=lambda v: order.get(v.name(), len(order)))
+    value = notation(dual.objective.args[0])
+    kept = [c for c in dual.constraints if not any(v.id in hidden for v in c.variables())]
+    lines = constraint_lines(kept, notation, {}, place)
+    return statement_of(isinstance(dual.objective, cp.Maximize), value, lines, variables, notation)
 
 
 def notation_of(structure: Structure, dual: cp.Problem | None = None) -> Notation:
@@ -79,25 +105,19 @@ def notation_of(structure: Structure, dual: cp.Problem | None = None) -> Notatio
 
 
 def multiplier_tags(made: Made) -> Tags:
-    """Return the names of the multipliers of the constraints by position, of the bounds, and of the risks."""
-    tags: Tags = {}
-    found = made.swept.lagrangian
-    for i, multiplier in enumerate(found.multipliers):
-        names = tuple(name_of(v.name()) for v in multiplier.variables)
-        tags[i if multiplier.user else multiplier.name] = names
+    """Return the names of the multipliers: of constraints by their ids, of bounds by name, and of risks."""
+    found, tags = made.swept.lagrangian, Tags()
+    lifted = iter(made.structure.lifted.constraints)
+    for m in found.multipliers:
+        tags[id(next(lifted)) if m.user else m.name] = tuple(name_of(v.name()) for v in m.variables)
     for term in found.terms:
-        at = [k for k, known in enumerate(made.structure.risks) if known.node is term.atom]
-        if at:
-            tags["risk", at[0]] = tuple(
-                name_of(v.name()) for v in term.variables if v.name().startswith("alpha")
-            )
+        alphas = tuple(name_of(v.name()) for v in term.variables if v.name().startswith("alpha"))
+        tags |= {("risk", id(term.atom)): alphas} if alphas else {}
     return tags
 
 
 def eliminated(made: Made, notation: Notation) -> tuple[tuple[Written, Written], ...]:
     """Return the multipliers of constraints and bounds that the board has in terms of others."""
-    gone = made.state.gone
-    found: list[tuple[Any, Any]] = []
-    for multiplier in made.swept.lagrangian.multipliers:
-        found += [gone[v.id] for v in multiplier.variables if v.id in gone and gone[v.id][1] is not None]
-    return tuple((name_of(v.name()), notation(e)) for v, e in found)
+    gone, found = made.state.gone, made.swept.lagrangian.multipliers
+    known = [gone[v.id] for m in found for v in m.variables if v.id in gone]
+    return tuple((name_of(v.name()), notation(e)) for v, e in known if e is not None)

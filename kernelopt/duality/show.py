@@ -2,58 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import cvxpy as cp
 
 from kernelopt.duality.dual import Dual
 from kernelopt.duality.dualize import dualize
-from kernelopt.duality.layout import beside, latex_problem, legend_text
-from kernelopt.duality.naming import notation_of, pair_of
+from kernelopt.duality.layout import latex_problem
+from kernelopt.duality.naming import Shown, notation_of, shown_pair
 from kernelopt.duality.primal import primal_of
-from kernelopt.duality.statement import Statement
-from kernelopt.duality.written import Written
 from kernelopt.errors import ParameterError
 from kernelopt.structure.gate import check_is_problem
 from kernelopt.structure.structure import Structure
 from kernelopt.threads import COMPILING
 from kernelopt.validation import shown
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Shown:
-    """A problem beside its dual; made by `show`. It prints as text, and as LaTeX in a notebook.
-
-    Attributes
-    ----------
-    primal, dual : Statement
-    where : tuple of (name, Written)
-        The multipliers that the dual does not have as variables, as functions of those that it has.
-    sums : tuple of (Written, Written)
-        The kernels as functions of their weights, such as K(theta).
-    legend : tuple of (name, meaning)
-        The data, with shapes.
-    """
-
-    primal: Statement
-    dual: Statement
-    where: tuple[tuple[Written, Written], ...]
-    sums: tuple[tuple[Written, Written], ...]
-    legend: tuple[tuple[str, str], ...]
-
-    def __str__(self) -> str:
-        parts = [beside(self.primal, self.dual)]
-        rows = [(name.text, f"= {value.signed_text}") for name, value in self.where] + list(self.legend)
-        if rows:
-            parts += ["where\n" + legend_text(rows)]
-        return "\n\n".join(parts)
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_latex_(self) -> str:
-        equations = [f"{name.tex} = {value.signed_tex}" for name, value in (*self.sums, *self.where)]
-        return latex_problem(self.primal, self.dual, equations=equations, legend=self.legend)
 
 
 def show(problem: cp.Problem, dual: cp.Problem | None = None) -> Shown:
@@ -115,14 +75,9 @@ def show(problem: cp.Problem, dual: cp.Problem | None = None) -> Shown:
             "dualize(problem), or pass a dual by hand."
         )
     with COMPILING:
-        return shown_pair(problem, dualize(problem) if dual is None else dual)
-
-
-def shown_pair(problem: cp.Problem, dual: cp.Problem) -> Shown:
-    """Return a problem beside a dual of it."""
-    own = dual.made if isinstance(dual, Dual) and dual.primal is problem else None
-    pair = pair_of(own.structure if own else Structure(problem), dual, own)
-    return Shown(pair.primal, pair.dual, pair.where, pair.sums, tuple(pair.legend.items()))
+        dual = dualize(problem) if dual is None else dual
+        own = dual.made if isinstance(dual, Dual) and dual.primal is problem else None
+        return shown_pair(own.structure if own else Structure(problem), dual, own)
 
 
 def latex_of(problem: cp.Problem) -> str:
@@ -131,5 +86,4 @@ def latex_of(problem: cp.Problem) -> str:
         structure = Structure(problem)
         notation = notation_of(structure)
         statement, _ = primal_of(structure, notation, {})
-    equations = [f"{name.tex} = {value.signed_tex}" for name, value in notation.symbols.sums.values()]
-    return latex_problem(statement, equations=equations)
+    return latex_problem(statement, equations=tuple(notation.symbols.sums.values()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,6 @@ import numpy as np
 
 from kernelopt.duality.notation import LEQ, Notation
 from kernelopt.duality.rendering import enumerated, listed
-from kernelopt.duality.symbols import dense
 from kernelopt.duality.written import SUM, ZERO, Written, filled, name_of, word
 
 SIGNS = {
@@ -22,7 +21,7 @@ SIGNS = {
     "boolean": ("in {0, 1}", r"\in \{0, 1\}"), "integer": ("integer", r"\ \mathrm{integer}"),
     "diag": ("diagonal", r"\ \mathrm{diagonal}"),
 }  # fmt: skip
-Tags = dict[Any, tuple[Written, ...]]  # by the position of a constraint, the name of a bound, ("risk", k)
+Tags = dict[Any, tuple[Written, ...]]  # by the id of a constraint, the name of a bound, ("risk", k)
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,11 @@ class Line:
         """The constraint in one piece."""
         return listed(self.chain, " ", " ")._replace(binds=SUM)
 
+    @property
+    def named(self) -> Written:
+        """The tag in brackets, nothing where there is none."""
+        return filled("(@0)", r"\left(@0\right)", listed(self.tag)) if self.tag else Written("", "")
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -65,31 +69,23 @@ class Statement:
 
 
 def statement_of(
-    problem: cp.Problem,
+    maximize: bool,
+    value: Written,
+    lines: list[Line],
+    variables: Sequence[cp.Variable],
     notation: Notation,
-    place: str = "",
-    hidden: Collection[int] = (),
-    order: Sequence[str] = (),
+    tags: Tags | None = None,
 ) -> Statement:
-    """Return a dual as a statement; `place` is DUAL for one by hand, and `order` that of its variables.
-
-    Variables that are `hidden`, by their ids, and their constraints are not written.
-    """
-    notation.symbols.place = place
-    value = notation(problem.objective.args[0])
-    variables = [v for v in problem.variables() if v.id not in hidden]
-    variables.sort(key=lambda v: order.index(v.name()) if v.name() in order else len(order))
-    constraints = [c for c in problem.constraints if not any(v.id in hidden for v in c.variables())]
-    lines = constraint_lines(constraints, notation, {})
-    for i, (left, *rest) in enumerate(line.chain for line in lines):  # y <= e with y >= 0 is 0 <= y <= e
-        found = [v for v in variables if v.attributes["nonneg"] and notation(v) == left]
-        if found and rest and rest[0] is LEQ and len(rest) == 2:
-            lines[i] = Line((ZERO, LEQ, *lines[i].chain), lines[i].tag)
-    bounded = {line.chain[2] for line in lines if line.chain[0] == ZERO and len(line.chain) == 5}
-    lines += sign_lines([v for v in variables if notation(v) not in bounded], notation)
-    lines += bound_lines(variables, notation, {})
-    names = tuple(enumerated([notation(v) for v in variables]))
-    return Statement(isinstance(problem.objective, cp.Maximize), names, value, tuple(lines))
+    """Return a statement of an objective and constraints, with the signs and bounds of its variables."""
+    names = {notation(v): v for v in variables}
+    for i, line in enumerate(lines):  # y <= e with y >= 0 is 0 <= y <= e
+        v = names.get(line.chain[0])
+        if v is not None and v.attributes["nonneg"] and line.chain[1:2] == (LEQ,) and len(line.chain) == 3:
+            lines[i] = Line((ZERO, LEQ, *line.chain), line.tag)
+            del names[line.chain[0]]
+    lines = lines + sign_lines(list(names.values()), notation) + bound_lines(variables, notation, tags or {})
+    over = enumerated([notation(v) for v in variables])
+    return Statement(maximize, tuple(over), value, tuple(lines))
 
 
 def tag_of(label: str | None) -> tuple[Written, ...]:
@@ -102,18 +98,17 @@ def tag_of(label: str | None) -> tuple[Written, ...]:
 
 
 def constraint_lines(
-    constraints: Sequence[Any], notation: Notation, tags: Tags, places: bool = False
+    constraints: Sequence[Any], notation: Notation, tags: Tags, place: str | None = None
 ) -> list[Line]:
     """Return constraints as lines; lower <= e and e <= upper become one.
 
-    `places` says that the arrays in them stand in the place that the label of the constraint names.
+    The arrays in them stand in the `place`, without one in that which the label of the constraint names.
     """
     lines: list[Line] = []
-    for i, constraint in enumerate(constraints):
-        notation.symbols.label = constraint.label or ""
-        if places:
-            notation.symbols.place = constraint.label or f"constraint {i}"
-        line = Line(tuple(notation.constraint(constraint)), tags.get(i, tag_of(constraint.label)))
+    for i, c in enumerate(constraints):
+        notation.symbols.label = c.label or ""
+        notation.symbols.place = c.label or f"constraint {i}" if place is None else place
+        line = Line(tuple(notation.constraint(c)), tags.get(id(c), tag_of(c.label)))
         both = joined_lines(lines[-1], line) if lines else None
         lines[len(lines) - bool(both) :] = [both or line]
     return lines
@@ -148,17 +143,11 @@ def bound_lines(variables: Sequence[cp.Variable], notation: Notation, tags: Tags
     """Return the bounds of variables as lines; `tags` has their multipliers under "name lower"."""
     lines = []
     for v in variables:
-        if notation.symbols.place:
-            notation.symbols.place = f"the bounds of {notation(v).text}"
-        bounds = [
-            value if isinstance(value, cp.Expression) else cp.Constant(dense(value))
-            for value in v.attributes.get("bounds") or ()
-        ]
-        made = {
-            f"{v.name()} {side}": v >= limit if side == "lower" else v <= limit
-            for side, limit in zip(("lower", "upper"), bounds, strict=False)
-            if not isinstance(limit, cp.Constant) or not np.isinf(limit.value).all()
-        }
-        names = {i: tags.get(name, ()) for i, name in enumerate(made)}
-        lines += constraint_lines(list(made.values()), notation, names)
+        made, found = [], {}
+        for side, limit in zip(("lower", "upper"), v.attributes.get("bounds") or (), strict=False):
+            limit = cp.Expression.cast_to_const(limit)
+            if not isinstance(limit, cp.Constant) or not np.isinf(limit.value).all():
+                made.append(v >= limit if side == "lower" else v <= limit)
+                found[id(made[-1])] = tags.get(f"{v.name()} {side}", ())
+        lines += constraint_lines(made, notation, found, f"the bounds of {notation(v).text}")
     return lines

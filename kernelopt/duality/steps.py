@@ -14,6 +14,7 @@ from kernelopt.duality.board import Stated
 from kernelopt.duality.dual import Dual
 from kernelopt.duality.lagrangian import Term, pairing, times
 from kernelopt.duality.naming import multiplier_tags, notation_of, stated_dual
+from kernelopt.duality.notation import Notation
 from kernelopt.duality.primal import ExplicitRisk, primal_of
 from kernelopt.duality.rendering import enumerated, listed
 from kernelopt.duality.residuals import (
@@ -116,8 +117,9 @@ class Derivative:
         steps = [self.first_step()]
         titles = {}
         for risk, term in zip(explicit, self.structure.risks, strict=True):
-            self.notation.substitute(term.node, least(risk))
-            titles[id(term.node)] = "The minimum over " + listed(names_of(risk)).text
+            self.notation.substitute(term.node, least(risk, self.notation))
+            over = listed([self.notation(v) for v in risk.variables])
+            titles[id(term.node)] = f"The minimum over {over.text}"
         steps += [self.term_step(term, titles.get(id(term.atom))) for term in self.swept.lagrangian.terms]
         steps += [self.gradient_step()] if self.swept.equations else []
         steps += [*self.rule_steps(), self.last_step()]
@@ -190,7 +192,7 @@ class Derivative:
             filled("  = max over @0 of @1", r"\quad = \max_{@0}\ @1", over, self.notation(term.bound)),
         ]
         conditions = [
-            *constraint_lines(term.domain, self.notation, {}),
+            *constraint_lines(term.domain, self.notation, {}, ""),
             *sign_lines(variables, self.notation),
         ]
         if conditions:
@@ -275,13 +277,7 @@ class Derivative:
         return self.step("Weak and strong duality", lines, check)
 
 
-def least(risk: ExplicitRisk) -> Written:
+def least(risk: ExplicitRisk, notation: Notation) -> Written:
     """Return a risk as the minimum that it is."""
-    fit = " ".join(part.signed_text for part in risk.fit), " ".join(part.signed_tex for part in risk.fit)
-    whole = filled("min over @0 of @1", r"\min_{@0}\ @1", listed(names_of(risk)), risk.value)
-    return Written(f"{whole.text}, {fit[0]}", rf"{whole.tex},\ {fit[1]}", SUM)
-
-
-def names_of(risk: ExplicitRisk) -> list[Written]:
-    """Return f, z and b."""
-    return [*risk.functions, risk.z, *([risk.bias] if risk.bias else [])]
+    over, fit = listed([notation(v) for v in risk.variables]), listed(notation.constraint(risk.fit), " ", " ")
+    return filled("min over @0 of @1, @2", r"\min_{@0}\ @1,\ @2", over, notation(risk.value), fit, binds=SUM)

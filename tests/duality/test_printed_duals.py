@@ -281,7 +281,7 @@ def test_no_step_is_empty(name):
 def test_the_steps_of_a_machine_of_one_kernel():
     steps = ko.derive(pair("one fixed kernel")[0]).steps
     assert [step.title for step in steps] == [
-        "The Lagrangian", "The minimum over f, z, b", "Weak and strong duality",
+        "The Lagrangian", "The minimum over f, b, z", "Weak and strong duality",
     ]  # fmt: skip
     assert steps[1].lines[1].text == "  = max over alpha of y'alpha - 1/2 alpha' K alpha"
     assert steps[2].lines[0].text == "min L <= L <= objective"
