@@ -1,1 +1,1 @@
-"""Conic solvers: the ladder of those that are installed, interruptible solves, and predicted costs."""
+"""Conic solvers: the ladder of installed ones, interruptible solves, and predicted costs."""

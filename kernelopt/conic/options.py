@@ -10,7 +10,7 @@ import cvxpy as cp
 from kernelopt.conic.ladder import SolverAttempt, run_solver
 from kernelopt.errors import ParameterError
 
-SILENT = {  # a solver that ignores options which it does not know, with those that it knows
+SILENT = {  # a solver that ignores options which it does not know, with the options that it knows
     "CVXOPT": ("abstol", "feastol", "kktsolver", "max_iters", "maxiters", "refinement", "reltol"),
 }
 REFUSALS = ("TypeError", "KeyError", "ValueError", "AttributeError")  # of solvers at an unknown option
@@ -19,7 +19,7 @@ REFUSALS = ("TypeError", "KeyError", "ValueError", "AttributeError")  # of solve
 def refused_option(failure: str, options: Collection[str]) -> str | None:
     """Return the option that the failure of a solver is about, None where it is about none.
 
-    `failure` is that of an `AttemptResult`: the name of an exception, a colon and its message.
+    `failure` is as for an `AttemptResult`: the name of an exception, a colon and its message.
     """
     if not failure.startswith(REFUSALS):
         return None

@@ -36,7 +36,7 @@ class KernelAlignment(KernelTransformer):
     kernels : None, kernel, list of kernels, or dict from name to kernel, default None
         As for `MKLClassifier`.
     center : bool, default True
-        Whether the alignment is that of the centred kernels.
+        Whether the kernels are centred before they are aligned.
     normalize : "multiplicative", "spherical", "trace" or "none", default "multiplicative"
         As for `MKLClassifier`.
     method : str, default "auto"

@@ -1,4 +1,4 @@
-"""Functions that build formulations: those of the catalogue by name, and the options that they take.
+"""Functions that build formulations of the catalogue by name, and the options that they take.
 
 The formulations are found through entry points: kernelopt does not import them.
 """

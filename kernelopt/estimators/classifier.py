@@ -57,8 +57,8 @@ class MKLClassifier(ScoredMixin, ClassifierMixin, MKLEstimator):
     class_weight : dict, "balanced" or None, default None
         Factors of C for the classes. "balanced" makes the sums of C over the classes equal.
     normalize : "multiplicative", "spherical", "trace" or "none", default "multiplicative"
-        How kernels are brought to one scale, as in `Grams.normalize`. The constants are those of the training
-        samples, also for new samples.
+        How kernels are brought to one scale, as in `Grams.normalize`. The constants of the training
+        samples hold for new samples too.
     method : str, default "auto"
         As for `kernelopt.solve`.
     tol : float > 0, default 1e-3

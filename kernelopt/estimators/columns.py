@@ -112,7 +112,7 @@ def warn_of_scales(
 ) -> None:
     """Warn once if a column that a kernel reads has `SCALE_FACTOR` times the typical standard deviation.
 
-    The typical one is the median of those that are not zero, of an even number of columns the lower one.
+    The typical one is the median deviation that is not zero, of an even number of columns the lower one.
 
     Parameters
     ----------

@@ -45,8 +45,8 @@ class MKLClassifierCV(MKLClassifier):
     scoring : str or function, optional
         As for `GridSearchCV`; by default the accuracy.
     p, loss, multiclass, class_weight, normalize, method, tol, time_limit, verbose, random_state
-        As for `MKLClassifier`. Where the time limit is too short for all splits, C is chosen by those that
-        were scored; see the notes.
+        As for `MKLClassifier`. Where the time limit is too short for all splits, C is chosen by the
+        scored ones; see the notes.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class MKLClassifierCV(MKLClassifier):
     -----
     On few samples many values of C often have the same score, which then does not say which is best. The
     normalised kernels have variance one, for which C = 1 has the right size. The rule does not depend on how
-    far the values reach, as the middle of those of equal score would: above some C a machine that separates
+    far the values reach, as the middle of values of equal score would: above some C a machine that separates
     the classes no longer changes. Where `C_` is the first or the last of `Cs_`, values beyond it may have a
     larger score: extend `Cs`.
 
@@ -76,7 +76,7 @@ class MKLClassifierCV(MKLClassifier):
     that the time limit ends is left out for every C. If it is the first split, the values of C that were
     scored on it, the smallest ones, are compared on it. The time of the machine on all samples is reserved as
     soon as one C has a score; it is predicted from the solves and evaluations so far. A split has at most
-    half of the time that is left: scores of accurate machines on few splits say more than those of machines
+    half of the time that is left: scores of accurate machines on few splits say more than scores of machines
     without the time for them on many.
 
     Examples
@@ -133,7 +133,7 @@ class MKLClassifierCV(MKLClassifier):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifierCV:
         """Choose C, and learn the weights and the machines at it on all samples.
 
-        The arguments and errors are those of `MKLClassifier.fit`. Sample weights enter the training, and
+        The arguments and errors are as for `MKLClassifier.fit`. Sample weights enter the training, and
         not the scores.
 
         Raises
@@ -171,7 +171,7 @@ class MKLClassifierCV(MKLClassifier):
                     found.append(score)
                     if not time_for(problems * larger, larger):
                         break
-            except TimeLimitError:  # of a solve: its limit was a part of that of the call
+            except TimeLimitError:  # of a solve: its limit was a part of the call's
                 if not i and not found:
                     raise
             whole = len(found) == Cs.size

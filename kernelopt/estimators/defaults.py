@@ -22,7 +22,7 @@ DEGREES = (1, 2, 3)
 """Degrees of the default polynomial kernels; the first is linear."""
 
 MEDIAN_POINTS = 1000
-"""Points of which the median distance is computed. Half a million distances determine it to a part in 500."""
+"""Points whose median distance is computed. Half a million distances determine it to a part in 500."""
 
 NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 MEDIAN = re.compile(rf"\s*gaussian\(\s*({NUMBER})\s+median\s*\)\s*")
@@ -80,7 +80,7 @@ def default_kernels(given: str | None, Z: Array, weights: Array, random_state: A
 
 
 def median_distance(Z: Array, weights: Array, random_state: Any = 0) -> float:
-    """Return the median of the distances between different points, of which at least two must differ.
+    """Return the median of the distances between different points; at least two must differ.
 
     A pair counts with the product of its weights. The median is the smallest distance up to which at least
     half of the pairs lie.

@@ -68,7 +68,7 @@ def fit_dictionary(
     weights : array of shape (n,), optional
         Positive. They count in means and in the median: a point of weight 2 is two points.
     random_state : int, Generator or None, default 0
-        The seed of the points of which the median distance is computed, where there are more than 1000.
+        The seed of the points whose median distance is computed, where there are more than 1000.
 
     Returns
     -------

@@ -127,7 +127,7 @@ def one_call(fit: F) -> F:
         except BaseException as error:
             vars(self).clear()
             vars(self).update(before)
-            if isinstance(error, TimeLimitError):  # of a solve: its limit was a part of that of the call
+            if isinstance(error, TimeLimitError):  # of a solve: its limit was a part of the call's
                 raise call.unfinished() from None
             raise
         finally:

@@ -48,7 +48,7 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
         "labels" for a function.
     C : float > 0, default 1.0
         Passed to formulations with an argument C, unless `options` have one. Where a formulation learns a
-        kernel and no machine, it is that of the support vector machine on the kernel. Other formulations,
+        kernel and no machine, it is the C of the support vector machine on the kernel. Other formulations,
         such as "lp_norm.primal", take it with their loss: ``options={"loss": kernelopt.hinge(10.0)}``.
     normalize : "multiplicative", "spherical", "trace" or "none", default "multiplicative"
     method : str, default "auto"

@@ -174,7 +174,7 @@ def scaled_by(grams: Grams, normalize: str, weights: Array) -> tuple[Grams, Arra
     """Return kernels divided by the constants of a normalisation, and the constants.
 
     With the shares v of the points in the sum of the weights, the constants are sum_i v_i k(x_i, x_i) for
-    "trace", and that minus v'K v for "multiplicative". With equal weights they are those of
+    "trace", and that minus v'K v for "multiplicative". With equal weights they are the constants of
     `Grams.normalize`.
     """
     if normalize not in ("multiplicative", "trace"):

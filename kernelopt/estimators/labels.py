@@ -164,7 +164,7 @@ def classes_of(y: Any, samples: Any, estimator: Any, *, most: int | None = None)
 
 
 def signs(numbers: Any, classes: Any) -> list[Array]:
-    """Return the labels -1 and +1 of each class against the rest, of two classes those of the second."""
+    """Return the labels -1 and +1 of each class against the rest, of two classes the labels of the second."""
     positives = [1] if classes.size == 2 else range(classes.size)
     return [np.where(numbers == k, 1.0, -1.0) for k in positives]
 

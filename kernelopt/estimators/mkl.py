@@ -34,7 +34,7 @@ Prepared = tuple[Grams, Callable[[float], list[Task]], bool]
 class MKLEstimator(KernelEstimator):
     """Base class of the estimators with weights in an l_p ball.
 
-    The parameters beside those of `KernelEstimator` are p, method, tol, time_limit and verbose.
+    `KernelEstimator` has further parameters. Its own are p, method, tol, time_limit and verbose.
     """
 
     p: float
@@ -87,7 +87,7 @@ class MKLEstimator(KernelEstimator):
     def learn_path(self, grams: Grams, path: Iterable[Sequence[Task]], *, shared: bool) -> Iterator[Self]:
         """Yield a fitted copy for each element of a path of tasks, started from the solutions before it.
 
-        The other arguments are those of `learn`. Kernels are evaluated once.
+        The other arguments are as for `learn`. Kernels are evaluated once.
         """
         used, before = None, None
         for tasks in path:

@@ -25,7 +25,7 @@ BEYOND = float(np.log(2.0))
 """How far the logarithm of C goes beyond the point up to which the share is known to be at least nu."""
 
 LARGEST_FACTOR = 2.0**40
-"""C is looked for up to this multiple of its smallest value; above, the loss is that of a hard margin."""
+"""C is looked for up to this multiple of its smallest value; above, the loss is the hard margin."""
 
 ROUNDING = 1e-9
 """Share of the largest score by which the offset is below its sample.
@@ -202,7 +202,7 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
 
         try:
             root = self._root(excess, grams, weights, nu)
-        except Stopped:  # the machine nearest to the share is of use: the offset is that of its own scores
+        except Stopped:  # the machine nearest to the share is of use: the offset comes from its own scores
             if not found:
                 raise
             root = min(found, key=lambda log_C: abs(found[log_C][0]))

@@ -102,7 +102,7 @@ class KernelStack:
         )
 
     def joined(self, other: KernelStack) -> KernelStack:
-        """Return the stack of these samples followed by those of another choice from the same stack."""
+        """Return the stack of these samples followed by the samples of another choice from the same stack."""
         self.check_same(other)
         both = self[:]
         both.samples = np.concatenate([self.samples, other.samples])
@@ -120,7 +120,7 @@ class KernelStack:
         return scaled
 
     def cross(self, training: KernelStack) -> Array:
-        """Return the kernels between these samples and those of another choice, shape (m, n, n_training).
+        """Return the kernels between these samples and another choice of samples, shape (m, n, n_training).
 
         Raises
         ------

@@ -55,7 +55,7 @@ class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
     intercept_ : array of shape (1,)
     kernel_names_, kernels_, support_, certificate_, dual_gap_, n_iter_, history_, weights_unique_
     solution_, n_features_in_, feature_names_in_
-        As for `MKLClassifier`. The certificate and the solution are those of the targets that were scaled.
+        As for `MKLClassifier`. The certificate and the solution are for the targets that were scaled.
 
     Examples
     --------

@@ -87,7 +87,7 @@ def finite_points(X: Any, estimator: Any, *, fitting: bool) -> Array:
     estimator : estimator
         It is named in messages.
     fitting : bool
-        Whether these are the samples of `fit`, of which there must be two.
+        Whether these are the samples of `fit`: there must be two.
 
     Raises
     ------

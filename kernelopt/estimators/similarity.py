@@ -31,7 +31,7 @@ class SimilarityClassifier(TwoClassMixin, KernelEstimator):
 
     where omega is the criterion of a support vector machine and d the fidelity. New samples with similarities
     s(x) have the kernel values :math:`k(x)' = s(x)' V \operatorname{diag}(\mu_j / \lambda_j) V'`, which are
-    those of the learned kernel at the training samples.
+    the values of the learned kernel at the training samples.
 
     Parameters
     ----------

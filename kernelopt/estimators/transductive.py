@@ -29,7 +29,7 @@ FORMULATIONS = {
 class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
     r"""Classifier of two classes whose kernel matrix is learned on labelled and unlabelled samples.
 
-    It solves, over all N samples of which the first n have labels,
+    It solves, over all N samples, where the first n have labels,
 
     .. math:: \min_{\mu}\ \omega(K(\mu)_{tr}) \quad\text{s.t.}\quad \operatorname{tr} K(\mu) = c,
         \qquad K(\mu) = \sum_m \mu_m k_m / c_m
@@ -120,7 +120,7 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
         y : array of shape (n,)
             Labels of two classes.
         X_unlabeled : array or data frame of shape (n_unlabeled, d), strings, or KernelStack, optional
-            Further samples of which the kernel matrix is learned; of the same stack as X.
+            Further samples of the kernel matrix that is learned; of the same stack as X.
 
         Returns
         -------

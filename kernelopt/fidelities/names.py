@@ -1,4 +1,4 @@
-"""Fidelities by name: ours, and those that other packages name in their entry points."""
+"""Fidelities by name: ours, and the classes that other packages name in their entry points."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ FIDELITIES: dict[str, type[Fidelity]] = {
 
 @cache
 def known() -> dict[str, type[Fidelity]]:
-    """Return the classes by name: ours, and those that other packages name in their entry points."""
+    """Return the classes by name: ours, and the classes that other packages name in their entry points."""
     found = subclasses("kernelopt.fidelities", Fidelity, FIDELITIES)
     return FIDELITIES | {point.name: fidelity for point, fidelity in found}
 
 
 def as_fidelity(kind: Any, what: str = "kind") -> Fidelity:
-    """Return a fidelity as it is, or that of a name.
+    """Return a fidelity as it is, or the one of a name.
 
     Parameters
     ----------

@@ -85,7 +85,7 @@ def as_alpha(storage: Storage, alpha: Any) -> Array:
     if a.ndim != 1 or a.size > storage.n_points:
         raise ShapeError(
             f"alpha must have shape (n,) with n <= {storage.n_points} points, got {a.shape} for "
-            f"{storage.described()}. Pass one number per point, those of the first points first."
+            f"{storage.described()}. Pass one number per point, the first points first."
         )
     return a
 

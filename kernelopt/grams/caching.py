@@ -94,7 +94,7 @@ class BoundedCache:
         return BoundedCache, ()
 
     def clear(self) -> None:
-        """Free the arrays, also those of the caches that are parts of this one."""
+        """Free the arrays, also of the caches that are parts of this one."""
         entries = self._entries
         with entries.lock:
             entries.arrays.clear()

@@ -16,8 +16,8 @@ class CenteredStorage(Storage):
     """The matrices K_ij - s_i - s_j of a base, with s_i = (mean of row i) - (mean of all entries) / 2.
 
     The means run over the storage that was centred, which is called `whole`. A block of the centred storage
-    has a block of it as its base, and the same `whole`. No matrix is cached: sums and rows are those of the
-    base, shifted. Diagonal entries below 1e-11 of the terms of their difference are rounding errors, and are
+    has a block of it as its base, and the same `whole`. No matrix is cached: sums and rows of the
+    base are shifted. Diagonal entries below 1e-11 of the terms of their difference are rounding errors, and
     set to zero.
     """
 

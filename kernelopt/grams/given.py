@@ -152,7 +152,7 @@ def matrices_instead(grams: Any) -> str | None:
         return None
     if hasattr(grams, "grams"):
         return "Pass its .grams."
-    return "Pass those of kernels on points: kernelopt.Grams.from_kernels(kernels, X)."
+    return "Pass the matrices of kernels on points: kernelopt.Grams.from_kernels(kernels, X)."
 
 
 def is_new(array: Floats, given: Any) -> bool:

@@ -50,7 +50,7 @@ class Grams:
     array. A large array is used in place: see `from_array`. Matrices are evaluated and
     factored when they are first needed. The results are cached while the cache of the stack is below 1 GB.
 
-    This class checks arguments. The matrices are held by `storage`, whose class is that of their form, such
+    This class checks arguments. The matrices are held by `storage`, whose class names their form, such
     as `ArrayStorage` or `KernelStorage`: it does the arithmetic and has the caches.
 
     Examples
@@ -134,7 +134,7 @@ class Grams:
         kernels : sequence of kernels
             Such as `gaussian(1.0)`. A kernel is called as `k(X)` and `k(X, Z)`, and has the methods
             `diagonal(X)` and `rank(X)`.
-        X : array of shape (N, d), or a sequence of N strings or nodes for kernels of those
+        X : array of shape (N, d), or a sequence of N strings or nodes for kernels of strings or nodes
             The stack keeps a copy.
         """
         return Grams(KernelStorage(as_kernels(kernels), X))
@@ -353,7 +353,7 @@ class Grams:
         .. math:: \tilde k(x, z) = k(x, z) - \frac1N \sum_i k(x, x_i) - \frac1N \sum_i k(x_i, z)
                   + \frac1{N^2} \sum_{i,j} k(x_i, x_j)
 
-        New points have the same mean subtracted: that of the N points, in `cross` and in any `block`.
+        New points have the same mean of the N points subtracted, in `cross` and in any `block`.
 
         Examples
         --------

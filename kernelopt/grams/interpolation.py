@@ -42,7 +42,7 @@ MOST_ROUNDINGS = POWERS * ((MOST_OCTAVES << CELL_BITS) + 2) + COEFFICIENT_ROUNDI
 FEWEST_POINTS = 256  # measured: below them every function is evaluated for every pair
 TILE = 512  # rows and columns of the distances that are computed at a time: 2 MB
 SAMPLED = 32  # rows whose distances tell where the cells are
-INTEGERS = {4: (np.int32, 23 - CELL_BITS), 8: (np.int64, 52 - CELL_BITS)}  # the bits after those of the cell
+INTEGERS = {4: (np.int32, 23 - CELL_BITS), 8: (np.int64, 52 - CELL_BITS)}  # the bits after the cell's
 
 
 class Interpolation:
@@ -140,7 +140,7 @@ def coefficients(values: Array) -> Array:
 
     A function with f(0) = 1 differs on a cell from its value at the centre by at most h |f'(a)| <= h / a,
     which is at most 1/32. The absolute values of the entries of the inverse of the Vandermonde matrix sum to
-    999. A product with a difference has 11 roundings: those of its two factors, and nine of the sum. So the
+    999. A product with a difference has 11 roundings: two of its factors, and nine of the sum. So the
     errors of all coefficients add up to at most 11 * 999 / 32 < 350 roundings.
     """
     centre = values[..., POWERS // 2, None]

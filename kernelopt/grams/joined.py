@@ -1,4 +1,4 @@
-"""The matrices of several storages as those of one."""
+"""The matrices of several storages as one storage."""
 
 from __future__ import annotations
 

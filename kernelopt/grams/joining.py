@@ -28,7 +28,7 @@ def join(parts: Sequence[tuple[ArrayLike, Grams]]) -> Grams:
     -------
     Grams
         The kernels in the order of the parts, with their names. A single part with factor one is returned
-        itself. `subset` and `block` of the stack are joined from those of the parts.
+        itself. `subset` and `block` of the stack are joined from the subsets and blocks of the parts.
 
     Raises
     ------

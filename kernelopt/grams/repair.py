@@ -34,7 +34,7 @@ class Repaired:
     smallest : array of shape (m,)
         The smallest eigenvalue before the repair, relative to the largest absolute one.
     change : array of shape (m,)
-        The Frobenius norm of the difference of each matrix, relative to that of the matrix before.
+        The Frobenius norm of the difference of each matrix, relative to the norm of the matrix before.
     """
 
     how: Repair
@@ -126,8 +126,8 @@ def repair(grams: Grams | ArrayLike, how: Repair) -> Repaired:
     nearest positive semidefinite matrix in Frobenius norm, and in general another diagonal. "nearest" keeps
     the diagonal: where that is one, it gives the nearest correlation matrix [2]_.
 
-    The maps are those of [1]_: K is multiplied by P, and so are new rows. A shift changes the similarity of
-    each point with itself alone. So the rows of K are mapped to those of the repaired matrix, but for the
+    The maps are from [1]_: K is multiplied by P, and so are new rows. A shift changes the similarity of
+    each point with itself alone. So the rows of K are mapped to the rows of the repaired matrix, but for the
     diagonal after a shift. A matrix that is positive semidefinite is kept, and so are its new rows.
 
     Parameters

@@ -17,7 +17,7 @@ BLOCK_BYTES = 500_000
 """Approximate size of the rows that are factored at a time, chosen to fit the cache of a processor."""
 
 TALL = 8
-"""Smallest ratio of the rows of a block to those of the triangle that is factored with it."""
+"""Smallest ratio of the rows of a block to the rows of the triangle that is factored with it."""
 
 PANEL = 64
 """Columns that LAPACK eliminates at a time (its block size)."""

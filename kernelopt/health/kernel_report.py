@@ -35,7 +35,7 @@ ESTIMATED = "The smallest eigenvalues are estimates from above, by the method of
 class KernelReport:
     """The health of m kernel matrices on N points: numbers for each, and their alignments.
 
-    Numbers are those of the symmetric part (K + K') / 2. They are NaN where the matrix has entries that are
+    Numbers describe the symmetric part (K + K') / 2. They are NaN where the matrix has entries that are
     not finite.
 
     Attributes

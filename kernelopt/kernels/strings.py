@@ -223,7 +223,7 @@ class Letters:
         """Return all substrings of length k: their strings, their positions and a code for each.
 
         Equal substrings have equal codes. The code is a number with k digits in the base `alphabet`, and is
-        replaced by its rank among those that occur before it would be too large for an integer of 64 bits.
+        replaced by its rank among strings that occur before it would be too large for an integer of 64 bits.
         """
         starts = np.flatnonzero(self.places + k <= self.lengths[self.rows])
         words, bound = np.zeros(starts.size, dtype=np.int64), 1

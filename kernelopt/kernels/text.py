@@ -43,7 +43,7 @@ REMEDY = "Write it as in Python, with numbers and kernels as arguments: gaussian
 
 
 def kernel_classes() -> dict[str, type[Kernel]]:
-    """Return the classes of kernels that text may name: those of kernelopt, then those of other packages."""
+    """Return the classes of kernels that text may name: kernelopt's, then the classes of other packages."""
     return OWN | {point.name: found for point, found in subclasses(GROUP, Kernel, OWN)}
 
 
@@ -57,7 +57,7 @@ def parse_kernel(text: str) -> Kernel:
     ----------
     text : str
         For example ``"gaussian(0.5)"``, ``"2 * linear() + normalized(polynomial(degree=3))"`` or
-        ``"on_columns(gaussian(1.0), [0, 4])"``. The kernels are those of `kernelopt.kernels`, and those that
+        ``"on_columns(gaussian(1.0), [0, 4])"``. The kernels are `kernelopt.kernels`, and the ones that
         other packages name in entry points of the group "kernelopt.kernels".
 
     Raises

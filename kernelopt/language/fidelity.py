@@ -96,7 +96,7 @@ def fidelity(K: Any, S: ArrayLike, kind: str | Fidelity = "squared_frobenius") -
 
     Notes
     -----
-    The cone is that of `Fidelity.expression`: linear for "l1", with N^2 variables, second-order for the
+    The cone is the cone of `Fidelity.expression`: linear for "l1", with N^2 variables, second-order for the
     others. At a combination of m kernels the Frobenius norm and its square take a vector of m + 1 entries
     and not N^2; the triangular factor that it needs costs N^2 m^2 operations once, as in `frobenius`.
     The spellings `cp.sum(cp.abs(K - S))`, `cp.norm(K - S, "fro")` and `cp.sum_squares(K - S)` are read as

@@ -113,7 +113,7 @@ def frobenius(K: Any) -> cp.Expression:
     Notes
     -----
     R is the triangular factor of the kernels as vectors, and S is never formed: the norm is as accurate as
-    that of the sum of the matrices, for kernels of any scales. It costs N^2 m^2 operations once.
+    the norm of their sum as a matrix, for kernels of any scales. It costs N^2 m^2 operations once.
 
     Examples
     --------

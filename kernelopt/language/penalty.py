@@ -22,7 +22,7 @@ Form = Literal["fixed", "second-order cone", "semidefinite"]
 class Penalty(NamedTuple):
     """Function values f on the labelled points, and |f|_K^2 as an expression.
 
-    `length` is |f|_K, for a constant K only. `weights` are those of the kernels in a second-order cone: the
+    `length` is |f|_K, for a constant K only. `weights` are the weights of kernels in a second-order cone: the
     square is convex if they are concave.
     """
 

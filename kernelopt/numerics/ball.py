@@ -6,7 +6,7 @@ absolute values (Higham, Accuracy and Stability of Numerical Algorithms, section
 sum of non-negative numbers that are computed in a few operations: `raised` is above its exact value. What is
 exactly known has the radius zero and keeps it where an operation is exact. An overflow makes the radius
 infinite. Powers, exponentials and logarithms are assumed to have errors of 4 units in the last place at most,
-as those of the C library and of NumPy have.
+as the functions of the C library and of NumPy have.
 """
 
 from __future__ import annotations

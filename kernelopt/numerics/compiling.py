@@ -56,7 +56,7 @@ def _dispatcher(loop: Loop, options: dict[str, Any]) -> Loop:
         fast: Any = njit(loop, cache=True, error_model="numpy", nogil=True, **options)
     except RuntimeError:  # no directory that numba may write to
         return njit(loop, error_model="numpy", nogil=True, **options)  # type: ignore[no-any-return]
-    # The cached machine code contains the compiled functions that this one calls, also those of other
+    # The cached machine code contains the compiled functions that this one calls, also functions of other
     # files of its package, while numba compares the time of its own file only. The stamp of all files
     # replaces that time. The attribute is private: without it numba would use its own stamp.
     cache_file: Any = getattr(getattr(fast, "_cache", None), "_cache_file", None)

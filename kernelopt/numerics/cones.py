@@ -139,7 +139,7 @@ def product(w: Array, exponents: Array) -> float:
 def root(f: Callable[[float], float], low: float, high: float) -> float:
     """Return the root of a function that increases where it is, else the end at which it is smaller.
 
-    Zero is a root at the lower end of the functions of power cones, which is not the one that is sought:
+    Zero is a root at the lower end of the functions of power cones, which is not the root that is sought:
     the interval is entered by halves until the function is negative.
     """
     start = low

@@ -56,7 +56,7 @@ class SmallSolution(NamedTuple):
 def solve_small(program: SmallProgram, x: Array, gap: float, first_gap: float) -> SmallSolution:
     """Return about the minimiser, with multipliers, from a strictly feasible x.
 
-    The direction is that of Helmberg, Rendl, Vanderbei and Wolkowicz, Kojima, Shindoh and Hara, and Monteiro
+    It is the direction of Helmberg, Rendl, Vanderbei and Wolkowicz, Kojima, Shindoh and Hara, and Monteiro
     (HKM), with the predictor and corrector of Mehrotra. All Z are positive definite and all multipliers are
     positive. The dual equality holds once a full step was made, up to rounding.
 
