@@ -12,10 +12,9 @@ from typing import Any
 import cvxpy as cp
 from cvxpy.reductions.solvers.solver import Solver
 
-from kernelopt.conic.calls import call
+from kernelopt.conic.compiled import solve_compiled
 from kernelopt.conic.costs import MAX_FIRST_ORDER_ITERATIONS, Cones
 from kernelopt.errors import KerneloptError, ParameterError, Stopped
-from kernelopt.threads import quietly
 
 LARGEST_INTERIOR_POINT_ORDER = 70  # without `cones`: Clarabel is predicted to take 16 s at this order
 LARGEST_CVXOPT_ORDER = 3 * LARGEST_INTERIOR_POINT_ORDER  # the last resort may take longer
@@ -24,7 +23,6 @@ QUICK_ITERATIONS = 20_000  # the most that SCS took to that tolerance in the pro
 ACCURATE_TOLERANCE = 1e-9  # near the accuracy of an interior-point method
 TIGHT_TOLERANCE = 1e-11  # of Clarabel, where its default of 1e-8 left too large a gap
 TOLERANCES = ("tol_gap_rel", "tol_gap_abs", "tol_feas")  # Clarabel's, 1e-8 by default
-REPLACED = ("symmetric", "PSD", "NSD", "diag")  # attributes of variables that cvxpy replaces by others
 KNOWN = tuple(cp.settings.SOLVERS)
 """The names of all solvers that cvxpy has an interface for."""
 
@@ -188,21 +186,6 @@ def timed(solver: Any, seconds: float | None) -> dict[str, Any]:
     return options.get(solver, {}) if isinstance(solver, str) else {}
 
 
-@cache
-def squares_are_lost() -> bool:
-    """Whether cvxpy compiles the squares of a symmetric variable to zero, as versions before 1.9.3 do."""
-    with quietly():
-        square = cp.Problem(cp.Minimize(cp.sum_squares(cp.Variable((2, 2), symmetric=True))))
-        data = square.get_problem_data("CLARABEL")[0]
-    return "P" in data and not data["P"].nnz
-
-
-def form(problem: cp.Problem) -> dict[str, bool]:
-    """Return the option of cvxpy under which a problem keeps its squares."""
-    replaced = any(v.attributes[name] for v in problem.variables() for name in REPLACED)
-    return {"use_quad_obj": False} if replaced and squares_are_lost() else {}
-
-
 def run_solver(problem: cp.Problem, attempt: SolverAttempt, verbose: bool = False) -> AttemptResult:
     """Solve a problem with one attempt. Failures are reported, not raised; convexity errors are cvxpy's.
 
@@ -227,21 +210,7 @@ def run_solver(problem: cp.Problem, attempt: SolverAttempt, verbose: bool = Fals
         except KerneloptError as error:
             return AttemptResult(attempt, "failed", failure=str(error))
     try:
-        # cvxpy's warnings about accuracy are suppressed: the certificate states the accuracy.
-        with quietly():
-            data, chain, inverse = problem.get_problem_data(
-                attempt.solver, verbose=verbose, solver_opts=attempt.options | form(problem)
-            )
-        options = dict(attempt.options)
-        raw = call(
-            chain.solver,
-            data,
-            lambda: chain.solve_via_data(problem, data, False, verbose, options),
-            options,
-            verbose,
-        )
-        with quietly():
-            problem.unpack_results(raw, chain, inverse)
+        solve_compiled(problem, attempt.solver, attempt.options, verbose)
     except (KerneloptError, Stopped, cp.DCPError):
         raise
     except Exception as error:  # solvers raise exceptions of any class, such as mosek.Error and KeyError

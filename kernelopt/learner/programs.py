@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.conic.calls import call
+from kernelopt.conic.compiled import solve_compiled
 from kernelopt.conic.costs import COMPILATION_FIXED, DENSE_ENTRY
 from kernelopt.errors import SolverError
 from kernelopt.losses import Loss
@@ -78,28 +77,14 @@ def solve_conic(problem: cp.Problem, loss: Loss) -> None:
     while the solver runs.
     """
     try:
-        solve_by(problem, cp.CLARABEL, {"max_threads": 1})
+        solve_compiled(problem, cp.CLARABEL, {"max_threads": 1})
     except cp.SolverError:
-        solve_by(problem, cp.SCS, {"eps_abs": SCS_TOLERANCE, "eps_rel": SCS_TOLERANCE})
+        solve_compiled(problem, cp.SCS, {"eps_abs": SCS_TOLERANCE, "eps_rel": SCS_TOLERANCE})
     if problem.value is None or not np.isfinite(problem.value):
         raise SolverError(
             f"the machine at a fixed kernel must have a solution, got status {problem.status} for {loss!r}. "
             "Scale the kernels to a mean diagonal of one, or change C."
         )
-
-
-def solve_by(problem: cp.Problem, solver: str, options: dict[str, Any]) -> None:
-    """Solve a problem as cvxpy's own `solve` does, but so that the running call can end it."""
-    with quietly():
-        data, chain, inverse = problem.get_problem_data(solver, solver_opts=dict(options))
-    raw = call(
-        chain.solver,
-        data,
-        lambda: chain.solve_via_data(problem, data, False, False, dict(options)),
-        options,
-    )
-    with quietly():
-        problem.unpack_results(raw, chain, inverse)
 
 
 def block_scales(forms: Array, norm: float) -> Array:

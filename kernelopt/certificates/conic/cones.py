@@ -15,9 +15,9 @@ from scipy.linalg import solve_triangular
 
 from kernelopt.certificates.conic.semidefinite import curvature
 from kernelopt.conic.calls import TooLong, call
+from kernelopt.conic.compiled import compiled
 from kernelopt.conic.costs import Cones, cone_sizes
 from kernelopt.errors import KerneloptError, Stopped
-from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
 TOO_LONG = "not started"  # a status: the set-up of the solver would exceed the time left
@@ -192,13 +192,12 @@ def cone_program(problem: cp.Problem, solver: str = "CLARABEL") -> ConeProgram |
     The problem's variables must have no attributes (`boxes.plain`): then every entry of a variable is one
     column.
     """
-    with quietly():
-        try:
-            data, chain, inverse = problem.get_problem_data(solver)
-        except KerneloptError:
-            raise
-        except (cp.SolverError, ValueError):
-            return None
+    try:
+        data, chain, inverse = compiled(problem, solver)
+    except KerneloptError:
+        raise
+    except (cp.SolverError, ValueError):
+        return None
     dims = data["dims"]
     if getattr(dims, "pnd", None):
         return None
