@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import TypeVar
@@ -56,13 +57,17 @@ class Call:
         The part of the call that it does it for, such as "split 2 of 5"; it comes first in the line.
     steps : Steps or None
         The last loop of known length.
+    compiling : float
+        Seconds in which numba has compiled. They count towards the time limit, but not towards the budget of
+        a method: numba compiles a function once on a machine, for seconds.
     """
 
     def __init__(self, time_limit: float | None = None) -> None:
         self.time_limit, self.enclosing = time_limit, running_call()
-        self.interrupted, self.doing = False, ""
+        self.interrupted, self.doing, self.compiling = False, "", 0.0
         self.began = clock()
         self._deadline = math.inf if time_limit is None else self.began + time_limit
+        self._budget_end = self._allowance = math.inf
         outer = self.enclosing
         self._progress: ProgressLine = ProgressLine() if outer is None else outer._progress
         self._interrupts: DelayedInterrupt = DelayedInterrupt() if outer is None else outer._interrupts
@@ -76,25 +81,29 @@ class Call:
         return clock() - self.began
 
     @property
-    def own_remaining(self) -> float:
-        """The seconds until the deadline of this call, negative after it."""
-        return self._deadline - clock()
-
-    @property
     def remaining(self) -> float:
-        """The seconds until the first deadline of this call and of those around it, infinite without one."""
-        outer = math.inf if self.enclosing is None else self.enclosing.remaining
-        return max(0.0, min(self.own_remaining, outer))
+        """The seconds until the first deadline or end of a budget of this call and the calls around it."""
+        ends = (end for call in self.chain() for end in (call._deadline, call._budget_end))
+        return max(0.0, min(ends) - clock())
 
     @property
     def out_of_time(self) -> bool:
         """Whether a deadline has passed, of this call or of one around it."""
         return self.remaining <= 0
 
+    def chain(self) -> Iterator[Call]:
+        """Yield this call and the calls around it."""
+        call: Call | None = self
+        while call is not None:
+            yield call
+            call = call.enclosing
+
     def check(self, seconds: float = 0.0) -> None:
-        """Raise `Stopped` if less than these seconds are left."""
-        if self.out_of_time or self.remaining < seconds:
+        """Raise `Stopped` if less than these seconds are left, or are allowed."""
+        left = self.remaining
+        if left <= 0 or seconds > min(left, self._allowance):
             raise Stopped
+        self._allowance -= seconds
 
     def show(self, line: str) -> None:
         """Set the progress line; it appears on a terminal once the call has taken a second."""
@@ -172,6 +181,14 @@ def say(line: str) -> str:
     before = call.doing
     call.show(line)
     return before
+
+
+def count_compilation(seconds: float) -> None:
+    """Count seconds of numba's compiler, by which the budgets of the running calls end later."""
+    running = _RUNNING.get()
+    for call in () if running is None else running.chain():
+        call.compiling += seconds
+        call._budget_end += seconds
 
 
 class Steps:

@@ -12,7 +12,6 @@ import numpy as np
 from kernelopt.certificates.gap import relative_gap
 from kernelopt.errors import Stopped
 from kernelopt.methods.checkpoint import Checkpoint, State
-from kernelopt.numerics.compiling import numba_clock
 from kernelopt.running import HURRY, Call
 
 Callback = Callable[[dict[str, Any]], Any]
@@ -117,9 +116,6 @@ class Control(Call):
         self.stopped, self.ended_by_caller = "", False
         self._known = (-np.inf, np.inf)  # the best bounds of all methods so far
         self._history: list[tuple[float, float, float]] = []
-        self._compiled_before = numba_clock.seconds
-        self._budget_end = np.inf  # in seconds without compilation
-        self._allowance = np.inf  # predicted seconds that the last resort may still take
 
     @property
     def history(self) -> History:
@@ -128,20 +124,8 @@ class Control(Call):
 
     @property
     def seconds_without_compilation(self) -> float:
-        """The seconds since the call began, less those that numba has taken.
-
-        Predicted seconds compare with these: numba compiles a function once on a machine, for seconds.
-        """
-        return self.seconds - (numba_clock.seconds - self._compiled_before)
-
-    @property
-    def own_remaining(self) -> float:
-        """The seconds until the deadline or the end of the method's budget, infinite without either."""
-        return min(super().own_remaining, self._remaining_in_budget)
-
-    @property
-    def _remaining_in_budget(self) -> float:
-        return self._budget_end - self.seconds_without_compilation
+        """The seconds since the call began, less those of numba; predicted seconds compare with these."""
+        return self.seconds - self.compiling
 
     @property
     def remaining_in_call(self) -> float:
@@ -178,7 +162,7 @@ class Control(Call):
         self.lower, self.upper = -np.inf, np.inf
         self.stopped, self.details = "", {}
         self.resumed = State() if self.checkpoint is None else self.checkpoint.take(method)
-        self._budget_end = self.seconds_without_compilation + budget
+        self._budget_end = self.began + self.seconds + budget
         self._deadline = self._allowance = np.inf
         if self.time_limit is not None:
             reserved = min(certification, LARGEST_CERTIFICATE_SHARE * self.time_limit)
@@ -230,13 +214,6 @@ class Control(Call):
         reached = self.seconds if self.hurried else max(self.seconds, limit)
         self._deadline = self.began + reached + self._excess(seconds, share)
 
-    def check(self, seconds: float = 0.0) -> None:
-        """Raise `Stopped` as `Call.check` does, and where the last resort would take too long."""
-        if seconds > self._allowance:
-            raise Stopped
-        self._allowance -= seconds
-        super().check(seconds)
-
     def report(
         self,
         lower: float,
@@ -270,7 +247,7 @@ class Control(Call):
         return bool(self.gap <= self.tol) or bool(self.stopped)
 
     def _record_deadline(self) -> None:
-        if self.time_limit is not None and super().own_remaining <= self._remaining_in_budget:
+        if self.time_limit is not None and self._deadline <= self._budget_end:
             outer = None if self.enclosing is None else self.enclosing.time_limit
             limit = self.time_limit if outer is None else outer  # this one's is a part of that
             self.stopped, self.ended_by_caller = f"the time limit of {limit:g} s was reached", True

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, overload
 
-from kernelopt.running import say
+from kernelopt.running import count_compilation, say
 
 Loop = Callable[..., Any]
 
@@ -93,7 +93,9 @@ class NumbaClock(threading.local):
         """Stop the clock when every start has been followed by a stop."""
         self._depth -= 1
         if not self._depth:
-            self.seconds += time.perf_counter() - self._started
+            seconds = time.perf_counter() - self._started
+            self.seconds += seconds
+            count_compilation(seconds)
             say(self._line)
 
 

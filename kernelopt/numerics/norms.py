@@ -77,4 +77,4 @@ def minimizing_weights(lengths: Array, p: float, floor: float = 0.0) -> Array:
     largest = float(lengths.max(initial=0.0))
     powers = (lengths / largest) ** (2 / (p + 1)) if largest > 0 else np.ones(lengths.size)
     raised: Array = np.maximum(powers, floor)
-    return raised / lp_length(raised, p)
+    return raised / length_of_positive(raised, p)
