@@ -113,6 +113,7 @@ class InterleavedRun:
         self.images = np.array(read.grams.apply(self.alpha)) if started else np.zeros(shape)
         self.w = w
         self.smo = compiled(smo_pairs if read.bias else coordinate_steps)
+        self.combined_block, self.add_rows = compiled(combined_block), compiled(add_rows)
 
     @property
     def weights(self) -> Array:
@@ -125,13 +126,13 @@ class InterleavedRun:
         g = self.weights @ self.images + curve.curvature * self.alpha - curve.linear
         Q, violation = working_set(curve, self.alpha, g, self.size, self.read.bias)
         slots = self.cache.fetch(Q)
-        block = compiled(combined_block)(self.cache.rows, slots, Q, self.weights)
+        block = self.combined_block(self.cache.rows, slots, Q, self.weights)
         a = self.alpha[Q]
         parts = (part[Q] for part in curve[1:])
         self.smo(block, *parts, a, g[Q], VIOLATION_SHARE * violation, STEPS_PER_ENTRY * Q.size)
         steps = a - self.alpha[Q]
         moved = np.flatnonzero(steps)
-        compiled(add_rows)(self.cache.rows, slots[moved], steps[moved], self.images)
+        self.add_rows(self.cache.rows, slots[moved], steps[moved], self.images)
         self.alpha[Q] = a
         return violation
 
