@@ -15,7 +15,7 @@ from kernelopt.duality.statement import Statement, Tags, constraint_lines, state
 from kernelopt.duality.symbols import OBJECTIVE
 from kernelopt.duality.tree import Tree
 from kernelopt.duality.written import Written, name_of
-from kernelopt.language.penalty import Penalty, half_square, weighted
+from kernelopt.language.penalty import weighted
 from kernelopt.structure.structure import RiskTerm, Structure
 from kernelopt.structure.trees import nodes, replaced
 
@@ -94,17 +94,24 @@ def explicit_risk(term: RiskTerm, notation: Notation, suffix: str) -> ExplicitRi
     notation.read.names |= {v.id: symbols.fresh(v.name() + suffix) for v in slacks}
     indicators = [node for node in nodes(loss) if isinstance(node, indicator)]
     loss = replaced(loss, {id(node): cp.Constant(0.0) for node in indicators})
-    penalties = []
+    squares = []
     for f, K in zip(functions, term.kernels, strict=True):
-        square = cp.Variable()
-        notation.read.substitutes[id(square)] = Tree(
-            "inverse form", (notation.read(f), kernel(K, n, notation))
-        )
-        penalties.append(Penalty(f, square, cp.sqrt(square), "semidefinite"))
-    value = half_square(tuple(penalties), learner.norm) + loss
+        squares.append(cp.Variable())
+        tree = Tree("inverse form", (notation.read(f), kernel(K, n, notation)))
+        notation.read.substitutes[id(squares[-1])] = tree
+    value = length_square(squares, learner.norm) / 2 + loss
     fit = z == cp.sum([*functions, *bias])
     constraints = [c for node in indicators for c in node.args]
     return ExplicitRisk(value, [*functions, *bias, z, *slacks], fit, constraints)
+
+
+def length_square(squares: list[cp.Variable], norm: float) -> cp.Expression:
+    """Return |(|f_m|)_m|^2 of the squares |f_m|^2, for the block norm of a risk."""
+    if len(squares) == 1 or norm == 2:
+        return cp.sum(squares)
+    if np.isinf(norm):
+        return cp.maximum(*squares)
+    return cp.square(cp.norm(cp.hstack([cp.sqrt(s) for s in squares]), norm))
 
 
 def kernel(K: cp.Expression, n: int, notation: Notation) -> Tree:

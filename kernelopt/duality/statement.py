@@ -77,7 +77,7 @@ def statement_of(
     tags: Tags | None = None,
 ) -> Statement:
     """Return a statement of an objective and constraints, with the signs and bounds of its variables."""
-    names = {notation(v): v for v in variables}
+    names = {notation(v): v for v in variables if id(v) not in notation.read.substitutes}
     for i, line in enumerate(lines):  # y <= e with y >= 0 is 0 <= y <= e
         v = names.get(line.chain[0])
         if v is not None and v.attributes["nonneg"] and line.chain[1:2] == (LEQ,) and len(line.chain) == 3:
