@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from cvxpy.constraints import PSD
 from cvxpy.constraints.constraint import Constraint
 
-from kernelopt.duality.adjoints import is_number
+from kernelopt.duality.adjoints import value_of
 from kernelopt.duality.lagrangian import total
 from kernelopt.duality.sweep import Sweep
 from kernelopt.duality.symbols import dense
@@ -90,10 +90,10 @@ def equation_of(v: cp.Variable, name: str, parts: list[cp.Expression]) -> Equati
 
 def collected(parts: list[cp.Expression]) -> list[cp.Expression]:
     """Return the parts of a gradient, of which the constant ones are one."""
-    constant = [dense(part.value) for part in parts if is_number(part)]
+    constant = [value for part in parts if (value := value_of(part)) is not None]
     if len(constant) < 2:
         return parts
-    rest = [part for part in parts if not is_number(part)]
+    rest = [part for part in parts if value_of(part) is None]
     return [*rest, cp.Constant(sum(constant))] if np.any(sum(constant)) else rest
 
 

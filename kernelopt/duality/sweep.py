@@ -100,30 +100,28 @@ class Sweep:
 
     def by_table(self, g: Any, W: cp.Expression) -> bool:
         """Add <W, g> for an atom of the table; False where there is no entry for it."""
-        name = type(g).__name__
+        name, sign = type(g).__name__, 1.0 if g.is_atom_convex() else -1.0
         if name not in CONJUGATES:
             return False
-        sign = 1.0 if g.is_atom_convex() else -1.0
-        weight = value_of(W)
-        u = cp.Constant(sign * weight) if weight is not None else W if sign > 0 else -W
-        positive = weight is not None and weight.all()
-        taken = name in SUPPORTS or not u.is_constant() or (name in NUMBERS and positive)
-        scale, u = (None, u) if taken else (u, cp.Constant(np.ones(u.shape)))
+        u = W if sign > 0 else -W
+        number = name in NUMBERS and uniform(u) is not None and not u.parameters()
+        scaled = u.is_constant() and not number and name not in SUPPORTS
         self.new.of = "the fit of a risk" if isinstance(g, Risk) else f"the atom {term_name(g)}"
         self.new.number = self.numbers.get(id(g), "")
-        self.new.entrywise = scale is not None and uniform(scale) is None
-        stated = CONJUGATES[name](g, u, self.new)
+        self.new.entrywise = scaled and uniform(u) is None
+        stated = CONJUGATES[name](g, cp.Constant(np.ones(u.shape)) if scaled else u, self.new)
         if stated is None:
             return False
         pairs, cost, domain = stated
-        if scale is not None:
-            pairs = [(times(scale, y, getattr(g, "axis", None)), a) for y, a in pairs]
-            cost = times(scale, cost) if isinstance(cost, cp.Expression) else cost
-        cost = cp.sum(cost) if isinstance(cost, cp.Expression) and cost.size > 1 else cost
+        cost = cp.Expression.cast_to_const(cost)
+        if scaled:
+            pairs = [(times(u, y, getattr(g, "axis", None)), a) for y, a in pairs]
+            cost = pairing(u, cost)
+        cost = cp.sum(cost) if cost.size > 1 else cost
         domain = [*domain, *(c for y, a in pairs for c in monotone(y, a))]
         for constraint in domain:
             constraint.set_label(constraint.label or term_name(g))
-        self.found.terms.append(Term(g, u if scale is None else scale, sign, pairs, cost, domain))
+        self.found.terms.append(Term(g, u, sign, pairs, cost, domain))
         for y, a in pairs:
             self.visit(a, y)
         return True

@@ -8,9 +8,9 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.constraints import PSD
 
-from kernelopt.duality.adjoints import uniform, value_of
+from kernelopt.duality.adjoints import in_shape, uniform, value_of
 from kernelopt.duality.conjugates.norms import conic_norm
-from kernelopt.duality.conjugates.table import Conjugate, New, all_one, conjugate, in_shape
+from kernelopt.duality.conjugates.table import Conjugate, New, conjugate
 from kernelopt.duality.squares import quadratic_forms, quadratic_lengths
 from kernelopt.grams import Grams
 from kernelopt.language.faces import joint_range, restricted_to_range
@@ -31,7 +31,7 @@ def machine(g: Risk, u: cp.Expression, new: New) -> Conjugate | None:
     |gamma|_p <= 1, and K_m counts by alpha'K_m alpha / gamma_m. Where u is no number the variables are u
     alpha and u gamma, and l is replaced by its perspective u l(alpha / u).
     """
-    learner, weight = g.learner, None if all_one(u) else uniform(u)
+    learner, weight = g.learner, None if u.is_constant() else uniform(u)
     n, p, kernels = learner.n, learner.norm, learner.kernels
     several, fixed = len(kernels) > 1 and p != 2, set(learner.forms) == {"fixed"}
     if any(K.parameters() for K in kernels) or (several and p < 2 and not fixed):

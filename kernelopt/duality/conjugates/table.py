@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 from cvxpy.constraints.constraint import Constraint
 
-from kernelopt.duality.adjoints import uniform, value_of
+from kernelopt.duality.adjoints import in_shape, uniform
 
 
 class Conjugate(NamedTuple):
@@ -93,7 +93,7 @@ CONJUGATES: dict[str, Entry] = {}
 SUPPORTS: set[str] = set()
 """The atoms whose cost is zero, so that u may be any expression, of parameters too."""
 NUMBERS: set[str] = set()
-"""The atoms of which u may be any positive numbers."""
+"""The atoms of which u may be any positive number."""
 
 
 def conjugate(*atoms: str | type, support: bool = False, numbers: bool = False) -> Callable[[Entry], Entry]:
@@ -106,7 +106,7 @@ def conjugate(*atoms: str | type, support: bool = False, numbers: bool = False) 
         Whether the cost is always zero, so that u may be any expression. Elsewhere u is one or an expression
         of multipliers: numbers and parameters multiply the conjugate for u = 1.
     numbers : bool, default False
-        Whether u may be any positive numbers too.
+        Whether u may be any positive number too, the same for all entries.
 
     Notes
     -----
@@ -129,17 +129,6 @@ def conjugate(*atoms: str | type, support: bool = False, numbers: bool = False) 
         return entry
 
     return keep
-
-
-def in_shape(e: Any, shape: tuple[int, ...]) -> Any:
-    """Return an expression in another shape of the same size."""
-    return cp.reshape(e, shape, order="F") if e.shape != shape else e
-
-
-def all_one(u: cp.Expression) -> bool:
-    """Whether a weight is the number one in all entries, as that of a term with a constant weight is."""
-    value = value_of(u)
-    return value is not None and bool((value == 1).all())
 
 
 def slices(g: Any, function: Callable[..., cp.Expression], y: cp.Expression, u: cp.Expression) -> Any:
