@@ -43,37 +43,29 @@ class New:
         What the variables that are made now belong to.
     entrywise : bool
         Whether the cost must have one entry for each entry of the atom.
-    number : str
-        That of a risk, where there are several.
     psd : list of cvxpy expressions
         The matrices that a constraint of the problem states to be positive semidefinite.
     """
 
     def __init__(self, taken: set[str]) -> None:
         self.taken, self.meaning = set(taken), dict[str, str]()
-        self.of, self.entrywise, self.number = "", False, ""
+        self.of, self.entrywise = "", False
         self.psd: list[cp.Expression] = []
 
     def name(self, wanted: str) -> str:
-        """Return a name that is not taken: `wanted`, or `wanted` with a number."""
-        unique, count = wanted, 1
+        """Return a name that is not taken: `wanted`, or `wanted` with a number; U1, U2, ... after U0."""
+        unique, stem, k = wanted, wanted.removesuffix("0"), int(not wanted.endswith("0"))
         while unique in self.taken:
-            count += 1
-            unique = f"{wanted[:-1]} {count}]" if wanted.endswith("]") else f"{wanted}{count}"
+            k += 1
+            unique = f"{wanted[:-1]} {k}]" if wanted.endswith("]") else f"{stem}{k}"
         self.taken.add(unique)
         return unique
 
     def __call__(self, shape: tuple[int, ...], wanted: str = "u", **attributes: Any) -> cp.Variable:
         matrix = len(shape) == 2 and min(shape) > 1 and len(wanted) == 1
-        return self.add(
-            cp.Variable(shape, name=self.name(wanted.upper() if matrix else wanted), **attributes)
-        )
-
-    def add(self, variable: cp.Variable) -> cp.Variable:
-        """Note what a variable belongs to."""
-        self.taken.add(variable.name())
-        self.meaning[variable.name()] = self.of
-        return variable
+        name = self.name(wanted.upper() if matrix else wanted)
+        self.meaning[name] = self.of
+        return cp.Variable(shape, name=name, **attributes)
 
     def like(self, g: Any, a: cp.Expression, u: cp.Expression, wanted: str = "u") -> cp.Variable:
         """Return a variable for the argument a of an atom g that is the same at the transpose of a matrix.
