@@ -8,25 +8,11 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
-from cvxpy.atoms.affine.promote import promote
 from cvxpy.atoms.affine.wraps import Wrap
 
 from kernelopt.duality.squares import KernelProducts
 from kernelopt.structure.affine import affine
 from kernelopt.structure.trees import times, with_args
-
-Adjoint = Callable[[Any, int, cp.Expression], cp.Expression]
-ADJOINTS: dict[str, Adjoint] = {}
-
-
-def adjoint_of(*names: str) -> Callable[[Adjoint], Adjoint]:
-    """Register the adjoint of atoms by the names of their classes."""
-
-    def keep(rule: Adjoint) -> Adjoint:
-        ADJOINTS.update(dict.fromkeys(names, rule))
-        return rule
-
-    return keep
 
 
 def adjoint(node: Any, k: int, W: cp.Expression) -> cp.Expression:
@@ -34,8 +20,8 @@ def adjoint(node: Any, k: int, W: cp.Expression) -> cp.Expression:
 
     An atom without a rule has the transpose of its matrix.
     """
-    rule = ADJOINTS.get(type(node).__name__) or (same if isinstance(node, Wrap) else by_matrix)
-    found = rule(node, k, W)
+    kind = "ones_wrap" if isinstance(node, Wrap) else type(node).__name__
+    found = ADJOINTS.get(kind, by_matrix)(node, k, W)
     value = value_of(found)
     named = value is None or isinstance(found, cp.Constant)
     return in_shape(found if named else cp.Constant(value), node.args[k].shape)
@@ -58,11 +44,9 @@ def uniform(W: cp.Expression) -> cp.Expression | None:
     """Return the scalar w of an expression that has w in every entry, None where entries may differ."""
     if W.size == 1:
         return W if W.ndim == 0 else cp.sum(W)
-    if type(W).__name__ in ("Promote", "broadcast_to") and W.args[0].size == 1:
-        return uniform(W.args[0])
-    if type(W).__name__ == "NegExpression":
+    if type(W).__name__ in ("Promote", "broadcast_to", "reshape", "NegExpression"):
         w = uniform(W.args[0])
-        return None if w is None else -w
+        return -w if w is not None and type(W).__name__ == "NegExpression" else w
     value = value_of(W)
     return None if value is None or np.ptp(value) else cp.Constant(value.flat[0])
 
@@ -73,47 +57,15 @@ def spread(W: cp.Expression, shape: tuple[int, ...], axis: Any = None) -> cp.Exp
         kept = np.array(shape)
         kept[list(np.atleast_1d(axis))] = 1
         W = in_shape(W, tuple(kept))
-    if W.shape == shape:
-        return W
-    return promote(W, shape) if W.ndim == 0 else cp.broadcast_to(W, shape)
+    return W if W.shape == shape else cp.broadcast_to(W, shape)
 
 
-def folded(W: cp.Expression, shape: tuple[int, ...]) -> cp.Expression:
-    """Return the sum of a weight over the entries to which an argument of a smaller shape was broadcast."""
-    if W.shape == shape:
-        return W
-    w, sizes = uniform(W), (1,) * (W.ndim - len(shape)) + tuple(shape)
-    if np.prod(sizes) == 1:
-        return cp.sum(W) if w is None else times(W.size, w)
-    return cp.sum(W, axis=tuple(i for i, n in enumerate(sizes) if n != W.shape[i] or i < W.ndim - len(shape)))
-
-
-@adjoint_of("ones_wrap")
-def same(node: Any, k: int, W: cp.Expression) -> cp.Expression:
-    """Return the weight itself: of an atom that is the identity."""
-    return W
-
-
-ADJOINTS["NegExpression"] = lambda node, k, W: -W
-ADJOINTS["AddExpression"] = lambda node, k, W: folded(W, node.args[k].shape)
-ADJOINTS["Promote"] = ADJOINTS["broadcast_to"] = ADJOINTS["AddExpression"]
-ADJOINTS["DivExpression"] = lambda node, k, W: W / node.args[1]
-ADJOINTS["multiply"] = lambda node, k, W: cp.multiply(node.args[1 - k], W)
-ADJOINTS["Sum"] = lambda node, k, W: spread(W, node.args[0].shape, node.axis)
-ADJOINTS["reshape"] = lambda node, k, W: cp.reshape(W, node.args[0].shape, order=node.order)
-ADJOINTS["diag_vec"] = ADJOINTS["diag_mat"] = lambda node, k, W: cp.diag(W, node.k)
-ADJOINTS["transpose"] = lambda node, k, W: W.T if node.axes is None else by_matrix(node, k, W)
-ADJOINTS["Trace"] = lambda node, k, W: W * np.eye(node.args[0].shape[0])
-
-
-@adjoint_of("Combination")
 def products(node: Any, k: int, W: cp.Expression) -> cp.Expression:
     """Return (<K_m, W>)_m."""
     matrix = np.asarray(node.grams.vectorized())
     return KernelProducts(matrix.T @ cp.vec(W, order="F"), node.grams)
 
 
-@adjoint_of("MulExpression")
 def of_product(node: Any, k: int, W: cp.Expression) -> cp.Expression:
     """Return A'W of A X, and W B' of X B."""
     A, B = node.args
@@ -125,7 +77,6 @@ def of_product(node: Any, k: int, W: cp.Expression) -> cp.Expression:
     return A.T @ W if k else W @ B.T if W.ndim == 2 else B @ W
 
 
-@adjoint_of("Hstack", "Vstack", "Concatenate")
 def of_stack(node: Any, k: int, W: cp.Expression) -> cp.Expression:
     """Return the part of the weight at the position of args[k]."""
     kind = type(node).__name__
@@ -149,3 +100,30 @@ def by_matrix(node: Any, k: int, W: cp.Expression) -> cp.Expression:
     if node.size == 1:
         return cp.sum(W) * M.toarray().reshape(x.shape, order="F")
     return M.T.tocsr() @ (W if W.ndim == 1 else cp.vec(W, order="F"))
+
+
+def summed(node: Any, k: int, W: cp.Expression) -> cp.Expression:
+    """Return the weight, or its sum over the entries to which an argument was broadcast."""
+    shape, w = node.args[k].shape, uniform(W)
+    if W.shape == shape:
+        return W
+    if np.prod(shape) == 1:
+        return cp.sum(W) if w is None else times(W.size, w)
+    sizes = (1,) * (W.ndim - len(shape)) + tuple(shape)
+    return cp.sum(W, axis=tuple(i for i, n in enumerate(sizes) if n != W.shape[i] or i < W.ndim - len(shape)))
+
+
+ADJOINTS: dict[str, Callable[[Any, int, cp.Expression], cp.Expression]] = {
+    "AddExpression": summed, "Promote": summed, "broadcast_to": summed,
+    "ones_wrap": lambda node, k, W: W,
+    "NegExpression": lambda node, k, W: -W,
+    "DivExpression": lambda node, k, W: W / node.args[1],
+    "multiply": lambda node, k, W: cp.multiply(node.args[1 - k], W),
+    "MulExpression": of_product, "Combination": products,
+    "Sum": lambda node, k, W: spread(W, node.args[0].shape, node.axis),
+    "Hstack": of_stack, "Vstack": of_stack, "Concatenate": of_stack,
+    "reshape": lambda node, k, W: cp.reshape(W, node.args[0].shape, order=node.order),
+    "diag_vec": lambda node, k, W: cp.diag(W, node.k), "diag_mat": lambda node, k, W: cp.diag(W, node.k),
+    "transpose": lambda node, k, W: W.T if node.axes is None else by_matrix(node, k, W),
+    "Trace": lambda node, k, W: W * np.eye(node.args[0].shape[0]),
+}  # fmt: skip

@@ -55,23 +55,15 @@ def binary_entropy(g: Any, u: cp.Expression, new: New) -> Conjugate:
 def log_determinant(g: Any, u: cp.Expression, new: New) -> Conjugate:
     """-log det X: -Z with the cost -u log det(Z / u) - n u.
 
-    For a multiplier u it is sum_i u log(u / d_i) - n u, with a lower triangular L of diagonal d and
-    [[Diag(d), L'], [L, Z]] >> 0, which says that prod_i d_i <= det Z.
+    For a multiplier u it is sum_i u log(u / L_ii) - n u, with a lower triangular L and
+    [[Diag(diag(L)), L'], [L, Z]] >> 0, which says that prod_i L_ii <= det Z.
     """
     X, n = g.args[0], g.args[0].shape[0]
     Z = new(X.shape, "Z", PSD=True)
     if u.is_constant():
         c = float(u.value)
-        return Conjugate([(-Z, X)], -u * cp.log_det(Z) + n * c * (np.log(c) - 1))
-    d, L = new((n,), "d", nonneg=True), new((n, n), "L")
-    cones = [cp.bmat([[cp.diag(d), L.T], [L, Z]]) >> 0, cp.diag(L) == d]
-    cones += [cp.upper_tri(L) == 0] if n > 1 else []
-    return Conjugate([(-Z, X)], cp.sum(cp.rel_entr(spread(u, (n,)), d)) - n * u, cones)
-
-
-@conjugate("tr_inv", numbers=True)
-def trace_of_inverse(g: Any, u: cp.Expression, new: New) -> Conjugate:
-    """-Z with the cost -2 tr S, where [[Z, S], [S', u I]] >> 0."""
-    n = g.args[0].shape[0]
-    Z, S = new(g.args[0].shape, "Z", symmetric=True), new((n, n), "T")
-    return Conjugate([(-Z, g.args[0])], -2 * cp.trace(S), [cp.bmat([[Z, S], [S.T, u * np.eye(n)]]) >> 0])
+        return Conjugate([(-Z, X)], -c * cp.log_det(Z) + c * n * (np.log(c) - 1))
+    L = new((n, n), "L")
+    d, zeros = cp.diag(L), [cp.upper_tri(L) == 0] if n > 1 else []
+    cone = cp.bmat([[cp.diag(d), L.T], [L, Z]]) >> 0
+    return Conjugate([(-Z, X)], cp.sum(cp.rel_entr(spread(u, (n,)), d)) - n * u, [cone, *zeros])

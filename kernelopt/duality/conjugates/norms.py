@@ -33,39 +33,38 @@ def conic_norm(x: cp.Expression, p: float, axis: Any = None) -> cp.Expression:
     return cp.pnorm(x, p, axis=axis, approx=abs(float(near) - p) <= SAME * abs(p))
 
 
-def gauge(g: Any, polar: Callable[..., cp.Expression], u: cp.Expression, new: New) -> Conjugate:
-    """Return the entry of a gauge: polar(y) <= u; of a concave one y = -z with z >= 0 and polar(z) >= u."""
-    x = whole(g)
+def exponents(g: Any) -> Callable[..., cp.Expression]:
+    """Return |y|_q with 1/p + 1/q = 1, of |x|_p; for p < 1 too."""
+    p = {"norm1": 1.0, "norm_inf": np.inf}.get(type(g).__name__) or float(g.p)
+    return partial(conic_norm, p=np.inf if p == 1 else 1 / (1 - 1 / p))
+
+
+def mean(g: Any) -> Callable[..., cp.Expression] | None:
+    """Return prod_i (z_i / p_i)^p_i, of prod_i x_i^p_i."""
+    p = np.array([float(v) for v in g.w])
+    if p.size != g.args[0].size or not p.all() or getattr(g, "axis", None) is not None:
+        return None  # cvxpy drops weights of zero, and has the axis from 1.9 on
+    return lambda z, axis=None: cp.geo_mean(cp.multiply(1 / p, z), p)
+
+
+POLARS: dict[str, Callable[[Any], Callable[..., cp.Expression] | None]] = {
+    **dict.fromkeys(("norm1", "norm_inf", "Pnorm", "PnormApprox"), exponents),
+    **dict.fromkeys(("GeoMean", "GeoMeanApprox"), mean),
+    "abs": lambda g: cp.abs, "sigma_max": lambda g: cp.normNuc, "normNuc": lambda g: cp.sigma_max,
+}  # fmt: skip
+
+
+@conjugate(*POLARS, support=True)
+def gauge(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
+    """polar(y) <= u; of a concave gauge it is y = -z with z >= 0 and polar(z) >= u."""
+    x, polar = whole(g), POLARS[type(g).__name__](g)
+    if polar is None:
+        return None
     if g.is_atom_convex():
         y = new.like(g, x, u)
         return Conjugate([(y, x)], 0, [slices(g, polar, y, u) <= u])
     z = new(x.shape, nonneg=True)
     return Conjugate([(-z, x)], 0, [slices(g, polar, z, u) >= u])
-
-
-@conjugate("norm1", "norm_inf", "Pnorm", "PnormApprox", support=True)
-def p_norm(g: Any, u: cp.Expression, new: New) -> Conjugate:
-    """|y|_q <= u with 1/p + 1/q = 1, also for the concave |x|_p with p < 1."""
-    p = {"norm1": 1.0, "norm_inf": np.inf}.get(type(g).__name__) or float(g.p)
-    return gauge(g, partial(conic_norm, p=1 / (1 - 1 / p) if p != 1 else np.inf), u, new)
-
-
-@conjugate("abs", "sigma_max", "normNuc", support=True)
-def dual_norm(g: Any, u: cp.Expression, new: New) -> Conjugate:
-    """|y| <= u in the dual norm."""
-    return gauge(
-        g, {"abs": cp.abs, "sigma_max": cp.normNuc, "normNuc": cp.sigma_max}[type(g).__name__], u, new
-    )
-
-
-@conjugate("GeoMean", "GeoMeanApprox", support=True)
-def geometric_mean(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
-    """Y = -z with z >= 0 and prod_i (z_i / p_i)^p_i >= u."""
-    p = np.array([float(v) for v in g.w])
-    axis = getattr(g, "axis", None)  # from cvxpy 1.9 on
-    if p.size != g.args[0].size or not p.all() or axis is not None:  # cvxpy drops weights of zero
-        return None
-    return gauge(g, lambda z, axis=None: cp.geo_mean(cp.multiply(1 / p, z), p), u, new)
 
 
 @conjugate("max", "min", "sum_largest", "lambda_max", "lambda_sum_largest", support=True)
@@ -116,10 +115,10 @@ def relative_entropy(g: Any, u: cp.Expression, new: New) -> Conjugate:
     return Conjugate(pairs, 0, [cp.ExpCone(a - (1 - shift) * u, u, shift * u - b)])
 
 
-@conjugate("MatrixFrac", numbers=True)
+@conjugate("MatrixFrac", "tr_inv", numbers=True)
 def inverse_form(g: Any, u: cp.Expression, new: New) -> Conjugate:
-    """x'P^-1 x: <y, x> - <Z, P> with [[Z, y / 2], [y' / 2, u]] >> 0."""
-    x, P = g.args
+    """x'P^-1 x: <y, x> - <Z, P> with [[Z, y / 2], [y' / 2, u]] >> 0; the trace of P^-1 is that of x = I."""
+    x, P = (cp.Constant(np.eye(g.args[0].shape[0])), *g.args)[-2:]
     value = value_of(P)
     if value is not None:
         return form(x, np.linalg.inv(value), u, new)
