@@ -14,15 +14,16 @@ import scipy.sparse as sp
 from cvxpy.constraints import PSD
 from cvxpy.constraints.constraint import Constraint
 
-from kernelopt.duality.adjoints import is_number
+from kernelopt.duality.adjoints import value_of
 from kernelopt.duality.lagrangian import total
 from kernelopt.duality.sweep import Sweep
 from kernelopt.duality.symbols import dense
 from kernelopt.structure.structure import Structure
+from kernelopt.structure.trees import replaced
 from kernelopt.validation import Array, Mask
 
 UNNAMED = re.compile(r"(var|param)\d+")  # the names that cvxpy gives
-SIGNED = {"nonneg": ("nonneg", "pos"), "nonpos": ("nonpos", "neg"), "PSD": ("PSD",), "NSD": ("NSD",)}
+SIDES = {"nonneg": "lower", "pos": "lower", "nonpos": "upper", "neg": "upper"}
 CONES: dict[str, Callable[[cp.Expression], Constraint]] = {
     "nonneg": lambda G: G >= 0,
     "nonpos": lambda G: G <= 0,
@@ -62,20 +63,23 @@ class Equation:
         """Whether some entries of the gradient count alone: of a diagonal or sparse variable, of a stack."""
         return positions(self.variable) is not None or self.variable.ndim > 2
 
-    def point(self, multiplier: Any) -> Array:
-        """Return the value of the variable by the multiplier of the constraint."""
-        v, entries = self.variable, positions(self.variable)
-        x = np.asarray(multiplier, dtype=float) * (1.0 if self.kind in ("nonneg", "PSD") else -1.0)
-        if entries is not None:
-            return dense(sp.coo_array((np.ravel(x), entries), v.shape))
+    def point(self) -> Array:
+        """Return the value of the variable by the multiplier that the last solve has left, or zero."""
+        v, multiplier = self.variable, self.constraint.dual_value
+        if multiplier is None:
+            return np.zeros(v.shape)
+        x = np.ravel(multiplier, order="F") * (1.0 if self.kind in ("nonneg", "PSD") else -1.0)
+        if (entries := positions(v)) is not None:
+            return dense(sp.coo_array((x, entries), v.shape))
         x = np.reshape(x, v.shape, order="F")
         return (x + np.swapaxes(x, -1, -2)) / 2 if v.ndim >= 2 and v.is_symmetric() else x
 
 
 def positions(v: cp.Variable) -> Any:
     """Return the rows and columns of the entries of a diagonal or a sparse variable, None for any other."""
-    diagonal = np.diag_indices(v.shape[0]) if v.attributes["diag"] else None
-    return v.sparse_idx if v.attributes["sparsity"] else diagonal
+    if v.attributes["diag"]:
+        return np.diag_indices(v.shape[0])
+    return v.sparse_idx if v.attributes["sparsity"] else None
 
 
 def equation_of(v: cp.Variable, name: str, parts: list[cp.Expression]) -> Equation:
@@ -90,11 +94,17 @@ def equation_of(v: cp.Variable, name: str, parts: list[cp.Expression]) -> Equati
 
 def collected(parts: list[cp.Expression]) -> list[cp.Expression]:
     """Return the parts of a gradient, of which the constant ones are one."""
-    constant = [dense(part.value) for part in parts if is_number(part)]
+    constant = [value for part in parts if (value := value_of(part)) is not None]
     if len(constant) < 2:
         return parts
-    rest = [part for part in parts if not is_number(part)]
+    rest = [part for part in parts if value_of(part) is None]
     return [*rest, cp.Constant(sum(constant))] if np.any(sum(constant)) else rest
+
+
+def stated_bounds(v: cp.Variable) -> list[tuple[str, Any]]:
+    """Return the sides and the values of the bounds of a variable, of which a sign is one."""
+    signs = [(side, 0.0) for word, side in SIDES.items() if v.attributes[word]]
+    return [*signs, *zip(("lower", "upper"), v.attributes.get("bounds") or (), strict=False)]
 
 
 def kind_of(v: cp.Variable) -> str:
@@ -102,10 +112,10 @@ def kind_of(v: cp.Variable) -> str:
 
     Of a semidefinite variable with a sign, the sign is a constraint.
     """
-    found = [kind for kind, names in SIGNED.items() if any(v.attributes[name] for name in names)]
-    bounds = zip(("nonpos", "nonneg"), reversed(v.attributes.get("bounds") or ()), strict=False)
-    zero = [kind for kind, b in bounds if not (isinstance(b, cp.Expression) or np.any(dense(b)))]
-    return ["free", *zero, *found][-1]
+    zero = {side for side, b in stated_bounds(v) if not (isinstance(b, cp.Expression) or np.any(dense(b)))}
+    cones = {word: v.attributes[word] for word in ("PSD", "NSD")}
+    cones |= {"nonneg": "lower" in zero, "nonpos": "upper" in zero, "free": True}
+    return next(kind for kind, given in cones.items() if given)
 
 
 def implied_constraints(
@@ -117,40 +127,28 @@ def implied_constraints(
     Without them the multiplier of a'x <= 0 may have to be as large as 1 / a_j, and no solver finds it.
     """
     for v in variables:
-        name = names.get(v.id, v.name())
-        for word, sign in (("nonneg", 1.0), ("nonpos", -1.0)):
-            if kind_of(v) in ("PSD", "NSD") and any(v.attributes[a] for a in SIGNED[word]):
-                yield f"{name} sign", sign * v >= 0
-        for side, value in enumerate(v.attributes.get("bounds") or ()):
-            constraint = bound(v, side, value)
-            if constraint is not None:
-                yield f"{name} {('lower', 'upper')[side]}", constraint
+        name, entries = names.get(v.id, v.name()), cp.vec(v, order="F")
+        for side, b in stated_bounds(v):
+            x = v
+            if not isinstance(b, cp.Expression):
+                full = np.broadcast_to(dense(b), v.shape).ravel(order="F")
+                finite = np.flatnonzero(np.isfinite(full))
+                if not finite.size or (SIDES.get(kind_of(v)) == side and not full.any()):
+                    continue
+                x = v if finite.size == v.size else entries[finite]
+                b = full[finite].reshape(x.shape, order="F")
+            yield f"{name} {side}", x >= b if side == "lower" else x <= b
         if v.id in zero and not zero[v.id].all():
-            yield f"{name} zero", cp.vec(v, order="F")[np.flatnonzero(zero[v.id])] == 0
-
-
-def bound(v: cp.Variable, side: int, value: Any) -> Constraint | None:
-    """Return the finite bounds on one side of a variable, None where they are those of its sign."""
-    x = v
-    if not isinstance(value, cp.Expression):
-        full = np.broadcast_to(dense(value), v.shape).ravel(order="F")
-        finite = np.flatnonzero(np.isfinite(full))
-        if not finite.size or (("nonneg", "nonpos")[side] == kind_of(v) and not full.any()):
-            return None
-        x = v if finite.size == v.size else cp.vec(v, order="F")[finite]
-        value = full[finite].reshape(x.shape, order="F")
-    return x >= value if side == 0 else x <= value
+            yield f"{name} zero", entries[np.flatnonzero(zero[v.id])] == 0
 
 
 def superfluous_constraints(structure: Structure, zero: dict[int, Mask]) -> list[int]:
     """Return the positions of the constraints that say no more than x = 0 where signs force it."""
-    pairs = zip(structure.problem.constraints, structure.affines, strict=True)
     found = []
-    for i, (c, read) in enumerate(pairs if zero else ()):
-        if read is not None and not read.constant.any() and not c.parameters():
+    for i, (c, read) in enumerate(zip(structure.problem.constraints, structure.affines, strict=True)):
+        if zero and read is not None and not read.constant.any() and not c.parameters():
             used = [(v.id, A.nonzero()[1]) for v, A in read.matrices.items()]
-            if all(key in zero and zero[key][columns].all() for key, columns in used):
-                found.append(i)
+            found += [i] * all(key in zero and zero[key][columns].all() for key, columns in used)
     return found
 
 
@@ -163,13 +161,13 @@ def renamed(structure: Structure) -> dict[int, str]:
     taken, seen, found = {leaf.name() for leaf in leaves}, set[str](), dict[int, str]()
     for leaf in leaves:
         name = leaf.name()
-        unnamed = "p" if isinstance(leaf, cp.Parameter) else "X" if leaf.ndim == 2 else "x"
-        letter = unnamed if UNNAMED.fullmatch(name) else name
-        if letter == name and name not in seen:
-            seen.add(name)
-            continue
-        found[leaf.id] = next(f"{letter}{k}" for k in count(1) if f"{letter}{k}" not in taken)
-        taken.add(found[leaf.id])
+        unnamed = UNNAMED.fullmatch(name)
+        if unnamed or name in seen:
+            word = "p" if isinstance(leaf, cp.Parameter) else "X" if leaf.ndim == 2 else "x"
+            numbered = (f"{word if unnamed else name}{k}" for k in count(1))
+            found[leaf.id] = next(name for name in numbered if name not in taken)
+            taken.add(found[leaf.id])
+        seen.add(name)
     return found
 
 
@@ -178,20 +176,18 @@ def symmetrised(v: cp.Variable, G: cp.Expression) -> cp.Expression:
     symmetric = v.ndim >= 2 and v.size > 1 and v.is_symmetric() and positions(v) is None
     if not symmetric or is_symmetric(G):
         return G
-    return (G + cp.transpose(G, (*range(v.ndim - 2), v.ndim - 1, v.ndim - 2) if v.ndim > 2 else None)) / 2
+    return (G + (G.T if G.ndim == 2 else cp.swapaxes(G, -1, -2))) / 2
 
 
 def is_symmetric(G: cp.Expression) -> bool:
     """Whether an affine expression of the multipliers is symmetric, by its value at a random point."""
     if G.is_symmetric() or G.parameters() or G.ndim != 2:
         return bool(G.is_symmetric())
-    rng, old = np.random.default_rng(0), [(v, v.value) for v in G.variables()]
-    for v, _ in old:
+    rng, point = np.random.default_rng(0), dict[int, Any]()
+    for v in G.variables():
         a = rng.normal(size=v.shape)
-        v.save_value(a + a.T if v.ndim == 2 and v.is_symmetric() else a)
-    value = dense(G.value)
-    for v, x in old:
-        v.save_value(x)
+        point[id(v)] = cp.Constant(a + a.T if v.ndim == 2 and v.is_symmetric() else a)
+    value = dense(replaced(G, point).value)
     return bool(np.abs(value - value.T).max() <= 1e-13 * np.abs(value).max())
 
 
@@ -229,9 +225,7 @@ class Swept:
     def point(self) -> dict[int, Array]:
         """Return the values of the variables by id, at the multipliers that the last solve has left."""
         found = {v.id: np.ones(v.shape) if v.attributes["pos"] else np.zeros(v.shape) for v in self.unused}
-        for e in self.equations:
-            value = e.constraint.dual_value
-            found[e.variable.id] = np.zeros(e.variable.shape) if value is None else e.point(value)
+        found |= {e.variable.id: e.point() for e in self.equations}
         for key, mask in self.zero.items():
             found[key] = np.where(mask.reshape(found[key].shape, order="F"), 0.0, found[key])
         return found

@@ -10,7 +10,7 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.constraints.constraint import Constraint
 
-from kernelopt.duality.adjoints import along, is_number, uniform
+from kernelopt.duality.adjoints import spread, uniform, value_of
 from kernelopt.validation import Array
 
 
@@ -117,18 +117,16 @@ def times(scale: cp.Expression, e: cp.Expression, axis: Any = None) -> cp.Expres
     """Return scale * e, where the scale is one number or has one for each slice of e along an axis."""
     w = uniform(scale)
     if w is None:
-        return cp.multiply(along(axis, scale, e.shape), e)
-    return e if is_number(w) and w.value == 1 else w * e
+        return cp.multiply(spread(scale, e.shape, axis), e)
+    return e if value_of(w) == 1 else w * e
 
 
 def pairing(W: cp.Expression, e: cp.Expression) -> cp.Expression:
     """Return the inner product of two expressions of one shape."""
-    w = uniform(W) if W.size > 1 else None
+    w = uniform(W)
     if w is not None:
-        return w * cp.sum(e)
-    if W.ndim == e.ndim == 1 and not (is_number(W) and is_number(e)):
-        return e @ W
-    return cp.sum(cp.multiply(W, e)) if W.size > 1 else cp.sum(W) * cp.sum(e)
+        return times(w, cp.sum(e))
+    return e @ W if W.ndim == 1 else cp.sum(cp.multiply(W, e))
 
 
 def total(parts: Sequence[cp.Expression]) -> cp.Expression:

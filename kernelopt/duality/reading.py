@@ -97,7 +97,6 @@ class Reader:
 
         def form(K: Tree) -> Tree:
             tree = square(a) if is_identity(grams) else Tree("form", (a, K))
-            tree = raised(tree, 0.5) if type(e).__name__ == "QuadraticLengths" else tree
             return tree if gamma is None else divided(tree, self(gamma))
 
         return form(ONE) if is_identity(grams) else self.each(grams, form)
@@ -125,7 +124,7 @@ class Reader:
 
 
 LEARNED: dict[str, Callable[[Reader, Any], Tree]] = {  # what the learning of kernels adds to cvxpy
-    "QuadraticForms": Reader.forms, "QuadraticLengths": Reader.forms, "Combination": Reader.kernel,
+    "QuadraticForms": Reader.forms, "Combination": Reader.kernel,
     "Difference": Reader.difference, "Excess": Reader.excess,
     "PositivePart": lambda read, e: square(Tree("plus", (added([read(e.G)], e.G.shape),), shape=e.G.shape)),
     "KernelProducts": lambda read, e: read.each(e.grams, lambda K: inner(K, read(e.matrix))),

@@ -12,9 +12,9 @@ from cvxpy.atoms.affine.add_expr import AddExpression
 from cvxpy.atoms.affine.promote import Promote
 from cvxpy.atoms.affine.sum import Sum
 from cvxpy.atoms.affine.unary_operators import NegExpression
-from cvxpy.constraints import Equality, Inequality
 from cvxpy.constraints.constraint import Constraint
 
+from kernelopt.duality.cones import slacks
 from kernelopt.duality.equations import Swept
 from kernelopt.duality.lagrangian import Multiplier, Term
 from kernelopt.duality.solving import solved
@@ -156,11 +156,6 @@ def product(constraint: Any, multiplier: Multiplier) -> float:
     """Return <multiplier, slack> of a constraint, nan where it has variables without values."""
     pairs = zip(slacks(constraint), multiplier.values(), strict=False)
     return float(sum(np.sum(dense(e.value) * v) for e, v in pairs))
-
-
-def slacks(constraint: Any) -> list[cp.Expression]:
-    """Return what the multipliers of a constraint multiply, up to the sign."""
-    return [constraint.expr] if isinstance(constraint, Equality | Inequality) else list(constraint.args)
 
 
 def largest(value: Any) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import cvxpy as cp
@@ -61,10 +60,6 @@ class QuadraticForms(Noted):
         return f"({short}' K_m {short}{'' if gamma is None else f' / {gamma.name()}'})_m"
 
 
-class QuadraticLengths(QuadraticForms):
-    """The expression (sqrt(alpha'K_m alpha))_m, which is |L_m'alpha|."""
-
-
 class PositivePart(Wrap):  # type: ignore[misc]
     """The expression |(G)_+|_F^2 of a symmetric G, made by `positive_part_of`."""
 
@@ -94,21 +89,11 @@ class Excess(Noted):
 
 def quadratic_forms(alpha: cp.Expression, grams: Grams, gamma: cp.Expression | None = None) -> QuadraticForms:
     """Return the vector of the forms alpha'K_m alpha / gamma on the points of alpha."""
-    square = cp.sum_squares if gamma is None else lambda image: cp.quad_over_lin(image, gamma)
-    return QuadraticForms(images(alpha, grams, square), (alpha, grams, gamma))
-
-
-def quadratic_lengths(alpha: cp.Expression, grams: Grams) -> QuadraticLengths:
-    """Return the vector of the lengths sqrt(alpha'K_m alpha) on the points of alpha."""
-    return QuadraticLengths(images(alpha, grams, cp.norm2), (alpha, grams, None))
-
-
-def images(
-    alpha: cp.Expression, grams: Grams, size: Callable[[cp.Expression], cp.Expression]
-) -> cp.Expression:
-    """Return the vector of the sizes of the L_m'alpha, zero for a zero matrix."""
     entries = []
     for m in range(len(grams)):
         L = grams.factor(m)
-        entries.append(size(cp.Constant(L.T, name=f"L{m}'") @ alpha) if L.shape[1] else cp.Constant(0.0))
-    return cp.hstack(entries)
+        image = cp.Constant(L.T, name=f"L{m}'") @ alpha
+        entries.append(
+            cp.quad_over_lin(image, 1 if gamma is None else gamma) if L.shape[1] else cp.Constant(0.0)
+        )
+    return QuadraticForms(cp.hstack(entries), (alpha, grams, gamma))

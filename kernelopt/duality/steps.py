@@ -11,6 +11,7 @@ import numpy as np
 from cvxpy.constraints import Equality, Inequality, NonPos, Zero
 
 from kernelopt.duality.board import Stated
+from kernelopt.duality.cones import slacks
 from kernelopt.duality.dual import Dual
 from kernelopt.duality.lagrangian import Term, pairing, times
 from kernelopt.duality.naming import multiplier_tags, notation_of, stated_dual
@@ -27,7 +28,6 @@ from kernelopt.duality.residuals import (
     residual,
     risk_residual,
     set_value,
-    slacks,
     value_apart,
     weighed,
 )

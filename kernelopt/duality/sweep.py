@@ -17,19 +17,18 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 from cvxpy.atoms.affine.affine_atom import AffAtom
-from cvxpy.constraints import Equality, Inequality, NonPos, Zero
 from cvxpy.constraints.constraint import Constraint
 from cvxpy.reductions.dcp2cone.dcp2cone import Dcp2Cone
 from cvxpy.transforms.indicator import indicator
 
-from kernelopt.duality.adjoints import adjoint, folded, uniform, value_of
-from kernelopt.duality.cones import dual_cone, letters
+from kernelopt.duality.adjoints import adjoint, uniform, value_of
+from kernelopt.duality.cones import multipliers, slacks
 from kernelopt.duality.conjugates import CONJUGATES, NUMBERS, SUPPORTS, New
 from kernelopt.duality.lagrangian import Lagrangian, Multiplier, Term, pairing, times, total
 from kernelopt.errors import DualizationError
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.risk import Risk
-from kernelopt.structure.trees import risks, visible_variables, with_args
+from kernelopt.structure.trees import visible_variables, with_args
 
 STACKS = ("AddExpression", "Hstack", "Vstack", "Concatenate")  # atoms in which every argument has a weight
 
@@ -58,15 +57,14 @@ class Sweep:
         leaves = (*visible_variables(problem), *problem.parameters())
         self.new = New({leaf.name() for leaf in leaves} | set(names.values()))
         self.new.psd = [c.args[0] for c in problem.constraints if isinstance(c, cp.constraints.PSD)]
-        self.found, self.names = Lagrangian(), numbering(problem)
+        self.found = Lagrangian()
         self.inner: list[Multiplier] = []  # of the cones of atoms
-        several = risks(problem)
-        self.numbers = {id(r): str(k) for k, r in enumerate(several, 1)} if len(several) > 1 else {}
         sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
         self.visit(problem.objective.args[0], cp.Constant(sign))
-        multipliers = [self.reduced(c, i, i in superfluous) for i, c in enumerate(problem.constraints)]
-        multipliers += [self.constrain(c, f"y[{name}]", name, user=False) for name, c in bounds]
-        self.found.multipliers = multipliers + self.inner
+        given = zip(problem.constraints, multiplier_names(problem), strict=True)
+        found = [self.reduced(c, name, i, i in superfluous) for i, (c, name) in enumerate(given)]
+        found += [self.constrain(c, f"y[{name}]", name, user=False) for name, c in bounds]
+        self.found.multipliers = found + self.inner
 
     def visit(self, e: Any, W: cp.Expression) -> None:
         """Add <W, e> to the Lagrangian, for a weight W of the shape of e."""
@@ -100,30 +98,27 @@ class Sweep:
 
     def by_table(self, g: Any, W: cp.Expression) -> bool:
         """Add <W, g> for an atom of the table; False where there is no entry for it."""
-        name = type(g).__name__
+        name, sign = type(g).__name__, 1.0 if g.is_atom_convex() else -1.0
         if name not in CONJUGATES:
             return False
-        sign = 1.0 if g.is_atom_convex() else -1.0
-        weight = value_of(W)
-        u = cp.Constant(sign * weight) if weight is not None else W if sign > 0 else -W
-        positive = weight is not None and weight.all()
-        taken = name in SUPPORTS or not u.is_constant() or (name in NUMBERS and positive)
-        scale, u = (None, u) if taken else (u, cp.Constant(np.ones(u.shape)))
+        u = W if sign > 0 else -W
+        number = name in NUMBERS and uniform(u) is not None and not u.parameters()
+        scaled = u.is_constant() and not number and name not in SUPPORTS
         self.new.of = "the fit of a risk" if isinstance(g, Risk) else f"the atom {term_name(g)}"
-        self.new.number = self.numbers.get(id(g), "")
-        self.new.entrywise = scale is not None and uniform(scale) is None
-        stated = CONJUGATES[name](g, u, self.new)
+        self.new.entrywise = scaled and uniform(u) is None
+        stated = CONJUGATES[name](g, cp.Constant(np.ones(u.shape)) if scaled else u, self.new)
         if stated is None:
             return False
         pairs, cost, domain = stated
-        if scale is not None:
-            pairs = [(times(scale, y, getattr(g, "axis", None)), a) for y, a in pairs]
-            cost = times(scale, cost) if isinstance(cost, cp.Expression) else cost
-        cost = cp.sum(cost) if isinstance(cost, cp.Expression) and cost.size > 1 else cost
+        cost = cp.Expression.cast_to_const(cost)
+        if scaled:
+            pairs = [(times(u, y, getattr(g, "axis", None)), a) for y, a in pairs]
+            cost = pairing(u, cost)
+        cost = cp.sum(cost) if cost.size > 1 else cost
         domain = [*domain, *(c for y, a in pairs for c in monotone(y, a))]
         for constraint in domain:
             constraint.set_label(constraint.label or term_name(g))
-        self.found.terms.append(Term(g, u if scale is None else scale, sign, pairs, cost, domain))
+        self.found.terms.append(Term(g, u, sign, pairs, cost, domain))
         for y, a in pairs:
             self.visit(a, y)
         return True
@@ -150,10 +145,9 @@ class Sweep:
                 self.found.cones += [c.set_label(kind) for c in monotone(y, a)]
                 self.visit(a, y)
 
-    def reduced(self, constraint: Any, i: int, superfluous: bool) -> Multiplier:
+    def reduced(self, constraint: Any, name: str, i: int, superfluous: bool) -> Multiplier:
         """Add a constraint of the problem; a matrix inequality of low rank is restricted to its range."""
         label = constraint.label or f"constraint {i}"
-        name = f"y[{label}]" if constraint.label else self.names[i]
         if superfluous:
             shape = constraint.dual_variables[0].shape
             zero = cp.Variable(shape, name=self.new.name(name), value=np.zeros(shape))
@@ -165,35 +159,28 @@ class Sweep:
         """Add a constraint with its multipliers."""
         kind = type(c).__name__
         self.new.of = f"the {'constraint ' * user}{label.removeprefix('constraint ')}"
-        options = letters(c)
-        if options is None:
+        found = multipliers(c, wanted, self.new)
+        if found is None:
             raise DualizationError(
                 f"the constraints of a problem must be in cones whose duals are known, got a {kind} in "
                 f"{label} in dualize. Write it with other constraints."
             )
-        inside = wanted.removeprefix("y[").removesuffix("]")
-        names = [f"{letter}[{inside}]" if len(options) > 1 else wanted for _, letter, _ in options]
-        pairs = zip(options, names, strict=True)
-        variables = [self.new(shape, name, **given) for (shape, _, given), name in pairs]
-        self.found.cones += [cone.set_label(label) for cone in dual_cone(c, variables)]
-        if isinstance(c, Inequality | Equality):
-            (u,), (left, right) = variables, c.args
-            terms = [(folded(u, left.shape), left), (-folded(u, right.shape), right)]
-        else:
-            plus = isinstance(c, Zero | NonPos)
-            terms = [(v if plus else -v, a) for v, a in zip(variables, c.args, strict=True)]
+        variables, cones = found
+        self.found.cones += [cone.set_label(label) for cone in cones]
+        plus = kind in ("Inequality", "NonPos", "Equality", "Zero")
+        terms = [(v if plus else -v, e) for v, e in zip(variables, slacks(c), strict=True)]
         for W, e in terms:
             self.visit(e, W)
         return Multiplier(c, label, variables, terms, user=user)
 
 
-def numbering(problem: cp.Problem) -> dict[int, str]:
-    """Return lambda, nu and Z, with numbers where there are several, for constraints without a label."""
+def multiplier_names(problem: cp.Problem) -> list[str]:
+    """Return y[label] for each constraint; lambda, nu or Z without one, numbered if several."""
     words = {"Inequality": "lambda", "NonNeg": "lambda", "NonPos": "lambda", "PSD": "Z"}
-    found = {i: words.get(type(c).__name__, "nu") for i, c in enumerate(problem.constraints) if not c.label}
-    counts = Counter(found.values())
-    numbers = {word: count(1) for word in counts}
-    return {i: f"{w}{next(numbers[w])}" if counts[w] > 1 else w for i, w in found.items()}
+    found = [f"y[{c.label}]" if c.label else words.get(type(c).__name__, "nu") for c in problem.constraints]
+    counts, numbers = Counter(found), {word: count(1) for word in found}
+    several = (w in ("lambda", "nu", "Z") and counts[w] > 1 for w in found)
+    return [f"{w}{next(numbers[w])}" if many else w for w, many in zip(found, several, strict=True)]
 
 
 def term_name(g: Any) -> str:

@@ -9,6 +9,7 @@ import pytest
 import kernelopt as ko
 from kernelopt.duality.conjugates import CONJUGATES, Conjugate, New, conjugate
 from kernelopt.duality.solving import solved
+from kernelopt.duality.sweep import Sweep
 from tests.every import every
 
 rng = np.random.default_rng(0)
@@ -49,9 +50,12 @@ ATOMS = [
 
 
 def maximum(g, weight, u):
-    """The maximum that the entry of an atom states for a weight: a number, or a variable equal to u."""
-    new = New({"x"})
-    stated = CONJUGATES[type(g).__name__](g, weight, new)
+    """The maximum that is stated for an atom with a weight: numbers, or a variable equal to u."""
+    if weight.is_constant():
+        price = cp.multiply(weight if g.is_atom_convex() else -weight, g)
+        stated = Sweep(cp.Problem(cp.Minimize(cp.sum(price))), {}).found.terms[0]
+    else:
+        stated = CONJUGATES[type(g).__name__](g, weight, New({"x"}))
     if stated is None:
         return None
     value = sum(cp.sum(cp.multiply(y, a.value)) for y, a in stated.pairs)

@@ -172,7 +172,7 @@ def test_a_learned_similarity_reads_as_the_dual_by_hand():
           0 <= y * alpha <= 1                       (box)
           sum(alpha) == 0                             (b)
           [U0 + 2 y[trace] I, alpha; alpha', 1] >> 0  (K)
-          |U0| <= 1                        (domain of U0)
+          |U0| <= 1                          (distance K)
 
         where
           y   (8,)  labels

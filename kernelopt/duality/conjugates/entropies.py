@@ -7,27 +7,22 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.adjoints import along, spread, value_of
-from kernelopt.duality.conjugates.table import Conjugate, New, all_one, conjugate, slices
-
-
-def relative(y: cp.Expression, u: cp.Expression) -> cp.Expression:
-    """Return y log(y / u)."""
-    return -cp.entr(y) if all_one(u) else cp.rel_entr(y, u)
+from kernelopt.duality.adjoints import spread
+from kernelopt.duality.conjugates.table import Conjugate, New, conjugate, slices
 
 
 @conjugate("exp")
 def exponential(g: Any, u: cp.Expression, new: New) -> Conjugate:
     """Y log(y / u) - y, with y >= 0."""
     y = new(g.shape, "p", nonneg=True)
-    return Conjugate([(y, g.args[0])], relative(y, u) - y)
+    return Conjugate([(y, g.args[0])], cp.rel_entr(y, u) - y)
 
 
 @conjugate("log", "log1p")
 def logarithm(g: Any, u: cp.Expression, new: New) -> Conjugate:
     """-log x: -z with the cost u log(u / z) - u."""
     z, x = new(g.shape, "z", nonneg=True), g.args[0]
-    cost = -cp.log(z) - 1 if all_one(u) else cp.rel_entr(u, z) - u
+    cost = -cp.log(z) - 1 if u.is_constant() else cp.rel_entr(u, z) - u
     return Conjugate([(-z, 1 + x if type(g).__name__ == "log1p" else x)], cost)
 
 
@@ -35,7 +30,7 @@ def logarithm(g: Any, u: cp.Expression, new: New) -> Conjugate:
 def entropy(g: Any, u: cp.Expression, new: New) -> Conjugate:
     """X log x: u exp(y / u - 1)."""
     y = new(g.shape)
-    if all_one(u):
+    if u.is_constant():
         return Conjugate([(y, g.args[0])], cp.exp(y - 1))
     t = new(g.shape, "t")
     return Conjugate([(y, g.args[0])], t, [cp.ExpCone(y - u, u, t)])
@@ -45,7 +40,7 @@ def entropy(g: Any, u: cp.Expression, new: New) -> Conjugate:
 def entropy_on_simplex(g: Any, u: cp.Expression, new: New) -> Conjugate:
     """sum_i y_i log(y_i / u) over y >= 0 with the sum u."""
     y = new(g.args[0].shape, "p", nonneg=True)
-    cost = slices(g, cp.sum, relative(y, along(g.axis, u, y.shape)), u)
+    cost = slices(g, cp.sum, cp.rel_entr(y, spread(u, y.shape, g.axis)), u)
     return Conjugate([(y, g.args[0])], cost, [slices(g, cp.sum, y, u) == u])
 
 
@@ -53,31 +48,22 @@ def entropy_on_simplex(g: Any, u: cp.Expression, new: New) -> Conjugate:
 def binary_entropy(g: Any, u: cp.Expression, new: New) -> Conjugate:
     """Y log(y / u) + (u - y) log((u - y) / u)."""
     y = new(g.shape, "p", nonneg=True)
-    return Conjugate([(y, g.args[0])], relative(y, u) + relative(1 - y if all_one(u) else u - y, u))
+    return Conjugate([(y, g.args[0])], cp.rel_entr(y, u) + cp.rel_entr(u - y, u))
 
 
 @conjugate("log_det", numbers=True)
 def log_determinant(g: Any, u: cp.Expression, new: New) -> Conjugate:
     """-log det X: -Z with the cost -u log det(Z / u) - n u.
 
-    For a multiplier u it is sum_i u log(u / d_i) - n u, with a lower triangular L of diagonal d and
-    [[Diag(d), L'], [L, Z]] >> 0, which says that prod_i d_i <= det Z.
+    For a multiplier u it is sum_i u log(u / L_ii) - n u, with a lower triangular L and
+    [[Diag(diag(L)), L'], [L, Z]] >> 0, which says that prod_i L_ii <= det Z.
     """
     X, n = g.args[0], g.args[0].shape[0]
     Z = new(X.shape, "Z", PSD=True)
-    value = value_of(u)
-    if value is not None:
-        c = float(value)
+    if u.is_constant():
+        c = float(u.value)
         return Conjugate([(-Z, X)], -c * cp.log_det(Z) + c * n * (np.log(c) - 1))
-    d, L = new((n,), "d", nonneg=True), new((n, n), "L")
-    cones = [cp.bmat([[cp.diag(d), L.T], [L, Z]]) >> 0, cp.diag(L) == d]
-    cones += [cp.upper_tri(L) == 0] if n > 1 else []
-    return Conjugate([(-Z, X)], cp.sum(cp.rel_entr(spread(u, (n,)), d)) - n * u, cones)
-
-
-@conjugate("tr_inv", numbers=True)
-def trace_of_inverse(g: Any, u: cp.Expression, new: New) -> Conjugate:
-    """-Z with the cost -2 tr S, where [[Z, S], [S', u I]] >> 0."""
-    n = g.args[0].shape[0]
-    Z, S = new(g.args[0].shape, "Z", symmetric=True), new((n, n), "T")
-    return Conjugate([(-Z, g.args[0])], -2 * cp.trace(S), [cp.bmat([[Z, S], [S.T, u * np.eye(n)]]) >> 0])
+    L = new((n, n), "L")
+    d, zeros = cp.diag(L), [cp.upper_tri(L) == 0] if n > 1 else []
+    cone = cp.bmat([[cp.diag(d), L.T], [L, Z]]) >> 0
+    return Conjugate([(-Z, X)], cp.sum(cp.rel_entr(spread(u, (n,)), d)) - n * u, [cone, *zeros])

@@ -10,9 +10,9 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.adjoints import along, spread, uniform, value_of
+from kernelopt.duality.adjoints import in_shape, spread, value_of
 from kernelopt.duality.conjugates.powers import form
-from kernelopt.duality.conjugates.table import Conjugate, New, conjugate, in_shape, slices, vector, whole
+from kernelopt.duality.conjugates.table import Conjugate, New, conjugate, slices, vector, whole
 from kernelopt.structure.trees import times
 
 LARGEST_NUMERATOR = 8  # of a simple fraction a/b: |x|_(a/b) takes at most four second-order cones an entry
@@ -33,62 +33,64 @@ def conic_norm(x: cp.Expression, p: float, axis: Any = None) -> cp.Expression:
     return cp.pnorm(x, p, axis=axis, approx=abs(float(near) - p) <= SAME * abs(p))
 
 
-def ball(dual_norm: Callable[..., cp.Expression]) -> Callable[..., Conjugate]:
-    """Return the entry of a norm: |y|_* <= u."""
-
-    def entry(g: Any, u: cp.Expression, new: New) -> Conjugate:
-        y = new.like(g, whole(g), u)
-        return Conjugate([(y, whole(g))], 0, [slices(g, dual_norm, y, u) <= u])
-
-    return entry
+def exponents(g: Any) -> Callable[..., cp.Expression]:
+    """Return |y|_q with 1/p + 1/q = 1, of |x|_p; for p < 1 too."""
+    p = {"norm1": 1.0, "norm_inf": np.inf}.get(type(g).__name__) or float(g.p)
+    return partial(conic_norm, p=np.inf if p == 1 else 1 / (1 - 1 / p))
 
 
-conjugate("norm1", support=True)(ball(cp.norm_inf))
-conjugate("norm_inf", support=True)(ball(cp.norm1))
-conjugate("abs", support=True)(ball(cp.abs))
-conjugate("sigma_max", support=True)(ball(cp.normNuc))
-conjugate("normNuc", support=True)(ball(cp.sigma_max))
-
-
-@conjugate("Pnorm", "PnormApprox", support=True)
-def p_norm(g: Any, u: cp.Expression, new: New) -> Conjugate:
-    """|y|_q <= u with 1/p + 1/q = 1; for the concave |x|_p, p < 1: y = -z with z >= 0 and |z|_q >= u."""
-    p = float(g.p)
-    q = p / (p - 1)
-    if p > 1:
-        return ball(partial(conic_norm, p=q))(g, u, new)
-    z = new(g.args[0].shape, nonneg=True)
-    return Conjugate([(-z, g.args[0])], 0, [slices(g, partial(cp.pnorm, p=q, approx=False), z, u) >= u])
-
-
-@conjugate("GeoMean", "GeoMeanApprox", support=True)
-def geometric_mean(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
-    """Y = -z with z >= 0 and prod_i (z_i / p_i)^p_i >= u."""
+def mean(g: Any) -> Callable[..., cp.Expression] | None:
+    """Return prod_i (z_i / p_i)^p_i, of prod_i x_i^p_i."""
     p = np.array([float(v) for v in g.w])
-    axis = getattr(g, "axis", None)  # from cvxpy 1.9 on
-    if p.size != g.args[0].size or not p.all() or axis is not None:  # cvxpy drops weights of zero
+    if p.size != g.args[0].size or not p.all() or getattr(g, "axis", None) is not None:
+        return None  # cvxpy drops weights of zero, and has the axis from 1.9 on
+    return lambda z, axis=None: cp.geo_mean(cp.multiply(1 / p, z), p)
+
+
+POLARS: dict[str, Callable[[Any], Callable[..., cp.Expression] | None]] = {
+    **dict.fromkeys(("norm1", "norm_inf", "Pnorm", "PnormApprox"), exponents),
+    **dict.fromkeys(("GeoMean", "GeoMeanApprox"), mean),
+    "abs": lambda g: cp.abs, "sigma_max": lambda g: cp.normNuc, "normNuc": lambda g: cp.sigma_max,
+}  # fmt: skip
+
+
+@conjugate(*POLARS, support=True)
+def gauge(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
+    """polar(y) <= u; of a concave gauge it is y = -z with z >= 0 and polar(z) >= u."""
+    x, polar = whole(g), POLARS[type(g).__name__](g)
+    if polar is None:
         return None
-    z = new(g.args[0].shape, nonneg=True)
-    return Conjugate([(-z, g.args[0])], 0, [cp.geo_mean(cp.multiply(1 / p, z), p) >= u])
+    if g.is_atom_convex():
+        y = new.like(g, x, u)
+        return Conjugate([(y, x)], 0, [slices(g, polar, y, u) <= u])
+    z = new(x.shape, nonneg=True)
+    return Conjugate([(-z, x)], 0, [slices(g, polar, z, u) >= u])
 
 
-@conjugate("max", "min", "sum_largest", support=True)
-def largest_entries(g: Any, u: cp.Expression, new: New) -> Conjugate:
-    """Weights y >= 0 with the sum u, of the k largest entries 0 <= y <= u with the sum k u."""
-    y, sign = new(g.args[0].shape, "v", nonneg=True), 1 if g.is_atom_convex() else -1
-    at_most = [y <= along(getattr(g, "axis", None), u, y.shape)] if hasattr(g, "k") else []
-    total = slices(g, cp.sum, y, u) == times(getattr(g, "k", 1), u)
-    return Conjugate([(sign * y, g.args[0])], 0, [*at_most, total])
+@conjugate("max", "min", "sum_largest", "lambda_max", "lambda_sum_largest", support=True)
+def largest(g: Any, u: cp.Expression, new: New) -> Conjugate:
+    """Weights y >= 0 with the sum u, of the k largest entries 0 <= y <= u with the sum k u.
+
+    Of the largest eigenvalues they are Y >> 0 with the trace u, and 0 << Y << u I with the trace k u.
+    """
+    x, k, axis = g.args[0], getattr(g, "k", None), getattr(g, "axis", None)
+    if type(g).__name__.startswith("lambda"):
+        y = new(x.shape, "Y", PSD=True)
+        total, at_most = cp.trace(y), u * np.eye(x.shape[0]) - y >> 0
+    else:
+        y = new(x.shape, "v", nonneg=True)
+        total, at_most = slices(g, cp.sum, y, u), y <= spread(u, y.shape, axis)
+    domain = [at_most] * (k is not None) + [total == times(k or 1, u)]
+    return Conjugate([(y if g.is_atom_convex() else -y, x)], 0, domain)
 
 
 @conjugate("maximum", "minimum", support=True)
 def largest_argument(g: Any, u: cp.Expression, new: New) -> Conjugate:
     """Weights y_k >= 0 with the sum u; the weight of a constant zero is the rest of u."""
-    args = [a for a in g.args if (value := value_of(a)) is None or value.any()]
+    args = [a for a in g.args if not a.is_zero()]
     shares = [new(g.shape, "v", nonneg=True) for _ in args]
-    sign = 1 if g.is_atom_convex() else -1
+    sign, total = 1 if g.is_atom_convex() else -1, sum(shares, cp.Constant(np.zeros(g.shape)))
     pairs = [(sign * y, spread(a, g.shape)) for y, a in zip(shares, args, strict=True)]
-    total = sum(shares[1:], shares[0]) if shares else cp.Constant(np.zeros(g.shape))
     return Conjugate(pairs, 0, [total <= u if len(args) < len(g.args) else total == u])
 
 
@@ -99,17 +101,9 @@ def sorted_product(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
     if w is None:
         return None
     y = new(x.shape, "v")
-    w = np.cumsum(np.sort(np.pad(w.ravel(), (0, y.size - w.size)))[::-1])
-    parts = [cp.sum_largest(y, k) <= float(w[k - 1]) * u for k in range(1, y.size)]
-    return Conjugate([(y, x)], 0, [*parts, cp.sum(y) == float(w[-1]) * u])
-
-
-@conjugate("lambda_max", "lambda_sum_largest", support=True)
-def largest_eigenvalues(g: Any, u: cp.Expression, new: New) -> Conjugate:
-    """Y >> 0 with the trace u, of the k largest eigenvalues 0 << Y << u I with the trace k u."""
-    Y = new(g.args[0].shape, "Y", PSD=True)
-    at_most = [u * np.eye(Y.shape[0]) - Y >> 0] if hasattr(g, "k") else []
-    return Conjugate([(Y, g.args[0])], 0, [*at_most, cp.trace(Y) == times(getattr(g, "k", 1), u)])
+    sums = np.cumsum(np.sort(np.append(w, np.zeros(y.size - w.size)))[::-1])
+    parts = [cp.sum_largest(y, k) <= float(c) * u for k, c in enumerate(sums[:-1], 1)]
+    return Conjugate([(y, x)], 0, [*parts, cp.sum(y) == float(sums[-1]) * u])
 
 
 @conjugate("rel_entr", "kl_div", support=True)
@@ -121,15 +115,13 @@ def relative_entropy(g: Any, u: cp.Expression, new: New) -> Conjugate:
     return Conjugate(pairs, 0, [cp.ExpCone(a - (1 - shift) * u, u, shift * u - b)])
 
 
-@conjugate("MatrixFrac", numbers=True)
+@conjugate("MatrixFrac", "tr_inv", numbers=True)
 def inverse_form(g: Any, u: cp.Expression, new: New) -> Conjugate:
-    """x'P^-1 x: <y, x> - <Z, P> with [[Z, y / 2], [y' / 2, u]] >> 0."""
-    x, P = g.args
+    """x'P^-1 x: <y, x> - <Z, P> with [[Z, y / 2], [y' / 2, u]] >> 0; the trace of P^-1 is that of x = I."""
+    x, P = (cp.Constant(np.eye(g.args[0].shape[0])), *g.args)[-2:]
     value = value_of(P)
     if value is not None:
-        return form(x, np.linalg.inv(np.linalg.cholesky(value)).T, u, new)
+        return form(x, np.linalg.inv(value), u, new)
     y, Z = new(x.shape), new(P.shape, "Z", symmetric=True)
     half = in_shape(y, (P.shape[0], x.size // P.shape[0])) / 2
-    corner: Any = uniform(u)
-    block = cp.bmat([[Z, half], [half.T, corner * np.eye(half.shape[1])]])
-    return Conjugate([(y, x), (-Z, P)], 0, [block >> 0])
+    return Conjugate([(y, x), (-Z, P)], 0, [cp.bmat([[Z, half], [half.T, u * np.eye(half.shape[1])]]) >> 0])

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 from cvxpy.constraints.constraint import Constraint
 
-from kernelopt.duality.adjoints import uniform, value_of
+from kernelopt.duality.adjoints import in_shape, uniform
 
 
 class Conjugate(NamedTuple):
@@ -43,37 +43,29 @@ class New:
         What the variables that are made now belong to.
     entrywise : bool
         Whether the cost must have one entry for each entry of the atom.
-    number : str
-        That of a risk, where there are several.
     psd : list of cvxpy expressions
         The matrices that a constraint of the problem states to be positive semidefinite.
     """
 
     def __init__(self, taken: set[str]) -> None:
         self.taken, self.meaning = set(taken), dict[str, str]()
-        self.of, self.entrywise, self.number = "", False, ""
+        self.of, self.entrywise = "", False
         self.psd: list[cp.Expression] = []
 
     def name(self, wanted: str) -> str:
-        """Return a name that is not taken: `wanted`, or `wanted` with a number."""
-        unique, count = wanted, 1
+        """Return a name that is not taken: `wanted`, or `wanted` with a number; U1, U2, ... after U0."""
+        unique, stem, k = wanted, wanted.removesuffix("0"), int(not wanted.endswith("0"))
         while unique in self.taken:
-            count += 1
-            unique = f"{wanted[:-1]} {count}]" if wanted.endswith("]") else f"{wanted}{count}"
+            k += 1
+            unique = f"{wanted[:-1]} {k}]" if wanted.endswith("]") else f"{stem}{k}"
         self.taken.add(unique)
         return unique
 
     def __call__(self, shape: tuple[int, ...], wanted: str = "u", **attributes: Any) -> cp.Variable:
         matrix = len(shape) == 2 and min(shape) > 1 and len(wanted) == 1
-        return self.add(
-            cp.Variable(shape, name=self.name(wanted.upper() if matrix else wanted), **attributes)
-        )
-
-    def add(self, variable: cp.Variable) -> cp.Variable:
-        """Note what a variable belongs to."""
-        self.taken.add(variable.name())
-        self.meaning[variable.name()] = self.of
-        return variable
+        name = self.name(wanted.upper() if matrix else wanted)
+        self.meaning[name] = self.of
+        return cp.Variable(shape, name=name, **attributes)
 
     def like(self, g: Any, a: cp.Expression, u: cp.Expression, wanted: str = "u") -> cp.Variable:
         """Return a variable for the argument a of an atom g that is the same at the transpose of a matrix.
@@ -93,7 +85,7 @@ CONJUGATES: dict[str, Entry] = {}
 SUPPORTS: set[str] = set()
 """The atoms whose cost is zero, so that u may be any expression, of parameters too."""
 NUMBERS: set[str] = set()
-"""The atoms of which u may be any positive numbers."""
+"""The atoms of which u may be any positive number."""
 
 
 def conjugate(*atoms: str | type, support: bool = False, numbers: bool = False) -> Callable[[Entry], Entry]:
@@ -106,7 +98,7 @@ def conjugate(*atoms: str | type, support: bool = False, numbers: bool = False) 
         Whether the cost is always zero, so that u may be any expression. Elsewhere u is one or an expression
         of multipliers: numbers and parameters multiply the conjugate for u = 1.
     numbers : bool, default False
-        Whether u may be any positive numbers too.
+        Whether u may be any positive number too, the same for all entries.
 
     Notes
     -----
@@ -129,17 +121,6 @@ def conjugate(*atoms: str | type, support: bool = False, numbers: bool = False) 
         return entry
 
     return keep
-
-
-def in_shape(e: Any, shape: tuple[int, ...]) -> Any:
-    """Return an expression in another shape of the same size."""
-    return cp.reshape(e, shape, order="F") if e.shape != shape else e
-
-
-def all_one(u: cp.Expression) -> bool:
-    """Whether a weight is the number one in all entries, as that of a term with a constant weight is."""
-    value = value_of(u)
-    return value is not None and bool((value == 1).all())
 
 
 def slices(g: Any, function: Callable[..., cp.Expression], y: cp.Expression, u: cp.Expression) -> Any:
