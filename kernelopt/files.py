@@ -23,23 +23,13 @@ from numpy.lib import format as npy
 from kernelopt.errors import FileError
 from kernelopt.interrupts import after_block
 
-VERSION = 1  # of the format; a reader refuses files of a later version
+VERSION = 2  # of the format; a reader refuses files of others
 HEADER = "header.json"
 SUFFIX = ".npy"
 BEGINNING = b"PK\x03\x04"  # of every ZIP archive with a member
 KINDS = "biufU"  # of numpy's dtypes: numbers, booleans and text, but no Python objects
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # the earliest date of a ZIP member: equal contents give equal files
 REMEDY = "Pass the path of a file that kernelopt has written, or write it again."
-WRONG = (  # the errors of a wrong entry; those of kernelopt's checks of arguments are ValueErrors
-    AttributeError,
-    IndexError,
-    KeyError,
-    MemoryError,
-    OverflowError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
@@ -133,43 +123,6 @@ def read_file(path: str | os.PathLike[str], *kinds: str) -> tuple[dict[str, Any]
     return header, arrays
 
 
-def forms(arrays: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return the dtype and the shape of each array, for the header that the arrays are written with."""
-    return {name: [np.asanyarray(array).dtype.str, *np.shape(array)] for name, array in arrays.items()}
-
-
-def check_forms(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-    """Raise a ValueError unless the arrays are those of which `forms` has made ``header["arrays"]``."""
-    stated, found = header["arrays"], forms(arrays)
-    for name in sorted({*stated} | {*found}):
-        if stated.get(name) != found.get(name):
-            raise ValueError(
-                f"the array {name} must have the dtype and the shape {stated.get(name)} of the header, got "
-                f"{found.get(name)}"
-            )
-
-
-def check_members(arrays: Mapping[str, Any], kind: str, entries: Sequence[Any]) -> None:
-    """Raise a ValueError unless there are arrays ``kind.k`` for the entries k of a list, and no others."""
-    found = {name.split(".")[1] for name in arrays if name.startswith(f"{kind}.")}
-    if found != {str(k) for k in range(len(entries))}:
-        raise ValueError(
-            f"there must be arrays {kind}.k for each of {len(entries)} entries, got {sorted(found)}"
-        )
-
-
-@contextmanager
-def reading(where: object) -> Iterator[None]:
-    """Turn the errors that a wrong entry of a file may raise while it is read into a `FileError`."""
-    try:
-        yield
-    except WRONG as error:
-        raise FileError(
-            f"{where} must hold what kernelopt has written, got a wrong or missing entry "
-            f"({type(error).__name__}: {error}). {REMEDY}"
-        ) from error
-
-
 def _stored(path: Any, info: zipfile.ZipInfo, size: int) -> zipfile.ZipInfo:
     """Return a member that takes no more memory than the file, of `size` bytes."""
     if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
@@ -197,10 +150,10 @@ def _header(path: Any, document: bytes, kinds: Sequence[str]) -> dict[str, Any]:
             "path of such a file."
         )
     version = header.get("version")
-    if not isinstance(version, int) or not 1 <= version <= VERSION:
+    if version != VERSION:
         raise FileError(
-            f"{path} must have a version from 1 to {VERSION}, got {version!r}. "
-            "Install a newer kernelopt to read it."
+            f"{path} must have the version {VERSION} of the format of files, got {version!r}. "
+            "Install a newer kernelopt to read a later one; save an earlier one again from what made it."
         )
     return dict(header)
 

@@ -6,8 +6,9 @@ import os
 from typing import Any
 
 from kernelopt.errors import FileError
-from kernelopt.files import read_file, reading
-from kernelopt.methods.saved import from_contents
+from kernelopt.files import read_file
+from kernelopt.methods import saved  # noqa: F401 - it registers solutions
+from kernelopt.records import decoded
 from kernelopt.validation import as_path
 
 
@@ -54,12 +55,8 @@ def load(path: str | os.PathLike[str]) -> Any:
             "name."
         )
     header, arrays = read_file(target, "solution", "estimator", "table model")
-    with reading(target):
-        if header["kernelopt"] == "solution":
-            return from_contents(header, arrays)
-        from kernelopt.estimators.contents import estimator_from_contents  # importing scikit-learn takes long
-        from kernelopt.estimators.table import pipeline_from_contents
-
-        if header["kernelopt"] == "estimator":
-            return estimator_from_contents(header, arrays)
-        return pipeline_from_contents(header, arrays)
+    kind = header["kernelopt"]
+    if kind != "solution":
+        import kernelopt.estimators.table  # noqa: F401 - it registers estimators; scikit-learn takes long
+    found = decoded({kind: header.get("record")}, arrays, target)
+    return found.pipeline() if kind == "table model" else found

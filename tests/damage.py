@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernelopt.errors import FileError
-from kernelopt.files import reading
+from kernelopt.records import decoded, encoded
 
 GONE = object()
 OTHERS = (None, "no", 3, [], {}, True, float("nan"))
@@ -80,23 +80,21 @@ def numbers(array: Any) -> Iterator[tuple[str, Any]]:
             yield f"with {entry}", spoiled
 
 
-def check_damages(header: Any, arrays: Any, read: Any, predict: Any) -> int:
+def check_damages(value: Any, predict: Any) -> int:
     """Check that each damage is a `FileError`, or leaves the predictions as they were; return their number.
 
     Parameters
     ----------
-    header, arrays : contents of a file
-    read : function of contents
-        It returns what was saved.
+    value : what is saved
     predict : function of what was saved
         It returns an array.
     """
-    expected, count, wrong = predict(read(header, arrays)), 0, {}
+    header, arrays = encoded(value)
+    expected, count, wrong = predict(decoded(header, arrays, "the file")), 0, {}
     for name, changed, others in damaged(header, arrays):
         count += 1
         try:
-            with reading("the file"):
-                found = read(changed, others)
+            found = decoded(changed, others, "the file")
         except FileError:
             continue
         try:

@@ -48,7 +48,7 @@ def npy(array, **options):
     return buffer.getvalue()
 
 
-GOOD = json.dumps({"kernelopt": "model", "version": 1})
+GOOD = json.dumps({"kernelopt": "model", "version": 2})
 
 
 def test_a_file_is_read_as_it_was_written_by_us_and_by_numpy(written):
@@ -244,7 +244,7 @@ class Touch:
 def foreign(ours):
     """Files that must be refused, with a piece of the message; `ours` are the bytes of a good one."""
     big = npy(np.zeros(2)).replace(b"(2,)", b"(9999999999,)")[:-8]
-    later = json.dumps({"kernelopt": "model", "version": 2})
+    later, earlier = (json.dumps({"kernelopt": "model", "version": v}) for v in (3, 1))
     yield "empty", lambda p: p.write_bytes(b""), "truncated, damaged or foreign"
     yield "text", lambda p: p.write_text("x,y\n1,2\n"), "got a file that is no NPZ archive"
     yield "truncated", lambda p: p.write_bytes(ours[: len(ours) // 2]), "truncated, damaged or foreign"
@@ -257,7 +257,8 @@ def foreign(ours):
     yield "a list", lambda p: archive(p, {"header.json": "[1]"}), "of the kind model, got None"
     yield "no JSON", lambda p: archive(p, {"header.json": "{"}), "a header in JSON"
     yield "deep JSON", lambda p: archive(p, {"header.json": "[" * 200_000}), "a header in JSON"
-    yield "later", lambda p: archive(p, {"header.json": later}), "version from 1 to 1, got 2"
+    yield "later", lambda p: archive(p, {"header.json": later}), "version 2 of the format of files, got 3"
+    yield "earlier", lambda p: archive(p, {"header.json": earlier}), "save an earlier one again"
     yield (
         "pickle",
         lambda p: archive(p, {"header.json": GOOD, "x.npy": npy(np.array([Touch()]))}),

@@ -17,11 +17,13 @@ from kernelopt.errors import ConditionWarning, MethodError
 from kernelopt.learner import BlockMachine, Machine
 from kernelopt.plain_tables import html_table
 from kernelopt.progress import ProgressLine
+from kernelopt.records import record
 from kernelopt.validation import Array
 
 LONG = 30.0  # predicted seconds of a `save` from which it says so beforehand, on a terminal or not
 
 
+@record("certificate", omit=("point", "proof", "source"))
 @dataclass(frozen=True, eq=False)
 class Certificate:
     """Bounds lower <= optimum <= upper, in doubles, computed from the problem's data alone.

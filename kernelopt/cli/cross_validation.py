@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,17 +53,8 @@ class CrossValidation:
 
     def document(self) -> dict[str, Any]:
         """Return the scores for `--json`."""
-        return {**self.as_dict(), "mean": self.mean, "standard_deviation": self.deviation}
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the record for a header in JSON; `from_dict` is the inverse."""
-        return {"scores": list(self.scores), "chosen_C": self.chosen}
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> CrossValidation:
-        """Return the record of a header; wrong ones raise KeyError, TypeError or ValueError."""
-        C = found["chosen_C"]
-        return cls(tuple(map(float, found["scores"])), None if C is None else float(C))
+        scores = {"scores": list(self.scores), "chosen_C": self.chosen}
+        return {**scores, "mean": self.mean, "standard_deviation": self.deviation}
 
 
 def cross_validate(estimator: Any, X: Any, y: Any, task: Task, k: int, *, choose_C: bool) -> CrossValidation:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -68,15 +67,6 @@ class Features:
                 f"{table.path} must have the columns of the training data, got none named {listed(guesses)}. "
                 f"Rename or add them. There are: {listed(table.names)}."
             )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the record for a header in JSON; `from_dict` is the inverse."""
-        return {"target": self.target, "dropped": list(self.dropped), **self.columns.as_dict()}
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Features:
-        """Return the record of a header; wrong ones raise KeyError, TypeError or ValueError."""
-        return cls(str(found["target"]), TableColumns.from_dict(found), tuple(map(str, found["dropped"])))
 
 
 def learn_features(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -14,14 +14,12 @@ from kernelopt.cli.cross_validation import CrossValidation
 from kernelopt.cli.data_table import PARQUET, DataTable, listed
 from kernelopt.cli.features import Features
 from kernelopt.cli.output import number
-from kernelopt.cli.target import Task, read_target
+from kernelopt.cli.target import read_target
 from kernelopt.errors import FileError, InputError, LabelError
-from kernelopt.estimators.contents import estimator_contents, estimator_from_contents
-from kernelopt.estimators.table import TABLE_MODEL
-from kernelopt.files import read_file, reading, write_file
-from kernelopt.validation import Array, one_of, whole
+from kernelopt.estimators.table import TABLE_MODEL, TableFile, Task
+from kernelopt.records import read, write
+from kernelopt.validation import Array
 
-KINDS = (TABLE_MODEL, "estimator", "solution")  # of files; the others are those of `save` of Python
 SHOWN = 1e-6  # share of the largest weight below which a table leaves a kernel out
 UNIQUE = {True: "yes", False: "no, others are as good", None: "not known"}
 
@@ -56,16 +54,11 @@ class TableModel:
 
     def save(self, path: Path) -> None:
         """Write the model to a file, at once: an interrupted call leaves what was there before."""
-        of_estimator, arrays = estimator_contents(self.estimator)
-        header = {
-            "features": self.features.as_dict(),
-            "task": self.task,
-            "rows": self.rows,
-            "score": self.score,
-            "cross_validation": None if self.cross_validation is None else self.cross_validation.as_dict(),
-            "estimator": of_estimator,
-        }
-        write_file(path, TABLE_MODEL, header, arrays)
+        features, checked = self.features, self.cross_validation
+        scores, chosen = (None, None) if checked is None else (checked.scores, checked.chosen)
+        columns, target, dropped = features.columns, features.target, features.dropped
+        numbers = (self.task, self.rows, self.score, scores, chosen)
+        write(path, TableFile(columns, self.estimator, target, dropped, *numbers))
 
     def proved_again(self, table: DataTable) -> dict[str | None, Certificate]:
         """Return the certificates that the training table gives at the learned point.
@@ -209,20 +202,12 @@ def load_model(path: Path) -> TableModel:
         raise FileError(
             f"the model must be a file of `kernelopt fit`, got the table {path}. MODEL comes before DATA."
         )
-    header, arrays = read_file(path, *KINDS)
-    if header["kernelopt"] != TABLE_MODEL:
-        raise FileError(
-            f"the model must be a file of `kernelopt fit`, got {path}, which `save` of Python has written. "
-            "Load it in Python by kernelopt.load."
-        )
-    with reading(path):
-        task: Any = one_of(header["task"], "task", get_args(Task))
-        checked = header["cross_validation"]
-        return TableModel(
-            Features.from_dict(header["features"]),
-            task,
-            estimator_from_contents(header["estimator"], arrays),
-            whole(header["rows"], "rows", 1),
-            float(header["score"]),
-            None if checked is None else CrossValidation.from_dict(checked),
-        )
+    found: TableFile = read(path, TABLE_MODEL)
+    return TableModel(
+        Features(found.target, found.columns, found.dropped),
+        found.task,
+        found.estimator,
+        found.rows,
+        found.score,
+        None if found.scores is None else CrossValidation(found.scores, found.chosen),
+    )

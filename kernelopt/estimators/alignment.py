@@ -14,6 +14,7 @@ from kernelopt.estimators.transformer import KernelTransformer
 from kernelopt.grams import Grams
 from kernelopt.language import alignment, combine, frobenius
 from kernelopt.methods import solve
+from kernelopt.records import Digest
 from kernelopt.validation import boolean
 
 
@@ -72,9 +73,9 @@ class KernelAlignment(KernelTransformer):
     """
 
     fitted_forms = KernelTransformer.fitted_forms | {
-        "classes_": "labels",
-        "_labels_checksum": "digest",
-        "alignment_": "float",
+        "classes_": Any,
+        "_labels_checksum": Digest,
+        "alignment_": float,
     }
 
     def __init__(

@@ -8,7 +8,7 @@ problem in the language with the `Grams` that this returns, solves it, and hands
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -25,6 +25,7 @@ from kernelopt.grams import Grams
 from kernelopt.grams.caching import CACHE_BYTES
 from kernelopt.kernels import Kernel, as_strings
 from kernelopt.methods.solution import Solution
+from kernelopt.records import Digest
 from kernelopt.validation import Array, Index, shown
 
 MATRICES = 2
@@ -55,15 +56,15 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         Those of the solution; tuples where there are several, but the largest gap and number of iterations.
     """
 
-    fitted_forms: ClassVar[dict[str, str]] = {
-        "_checksum": "digest",
-        "_rows": "int n",
-        "intercept_": "float k",
-        "weights_": "float m, float k m",
-        "dual_coef_": "float k s, float m s",
-        "support_": "int s",
+    fitted_forms: ClassVar[dict[str, Any]] = {
+        "_checksum": Digest,
+        "_rows": Annotated[Index, "n"],
+        "intercept_": Annotated[Array, "k"],
+        "weights_": Annotated[Array, "m", "k m"],
+        "dual_coef_": Annotated[Array, "k s", "m s"],
+        "support_": Annotated[Index, "s"],
     }
-    """What `fit` sets, for the check of files: the kind, and for each axis a letter, equal for equal sizes.
+    """What `fit` sets, for the check of files: as `kernelopt.records` reads annotations.
 
     There are m kernels, s support points, n samples of the problem and k machines.
     """

@@ -109,7 +109,7 @@ class MKLClassifier(ScoredMixin, ClassifierMixin, MKLEstimator):
     (['a', 'b', 'b', 'a'], [0.0, 1.0])
     """
 
-    fitted_forms = MKLEstimator.fitted_forms | {"classes_": "labels"}
+    fitted_forms = MKLEstimator.fitted_forms | {"classes_": Any}
 
     def __init__(
         self,

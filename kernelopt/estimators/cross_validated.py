@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import cvxpy as cp
 import numpy as np
@@ -90,10 +90,10 @@ class MKLClassifierCV(MKLClassifier):
     """
 
     fitted_forms = MKLClassifier.fitted_forms | {
-        "Cs_": "float v",
-        "scores_": "float r v",
-        "C_": "float",
-        "best_score_": "float",
+        "Cs_": Annotated[Array, "v"],
+        "scores_": Annotated[Array, "r v"],
+        "C_": float,
+        "best_score_": float,
     }
 
     def __init__(

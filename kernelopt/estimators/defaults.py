@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -13,6 +13,7 @@ from scipy.spatial.distance import pdist
 from kernelopt.errors import ParameterError
 from kernelopt.estimators.columns import means_and_deviations
 from kernelopt.kernels import Kernel, gaussian, polynomial
+from kernelopt.records import record
 from kernelopt.validation import Array, as_generator, positive, shown
 
 WIDTHS = tuple(2.0**k for k in range(-3, 4))
@@ -29,6 +30,7 @@ MEDIAN = re.compile(rf"\s*gaussian\(\s*({NUMBER})\s+median\s*\)\s*")
 """The names of the default Gaussian kernels, such as "gaussian(0.5 median)", of any width."""
 
 
+@record("block")
 @dataclass(frozen=True, eq=False)
 class Block:
     """Columns of X with their origin and unit: (X[:, columns] - origin) / unit.
@@ -39,9 +41,13 @@ class Block:
     origin, unit : array of shape (len(columns),)
     """
 
-    columns: tuple[int, ...]
-    origin: Array
-    unit: Array
+    columns: Annotated[tuple[int, ...], "c"]
+    origin: Annotated[Array, "c"]
+    unit: Annotated[Array, "c"]
+
+    def __post_init__(self) -> None:
+        if min(self.columns, default=0) < 0:
+            raise ParameterError(f"columns must be numbered from zero, got {shown(self.columns)}.")
 
     def of(self, X: Array) -> Array:
         """Return the columns of the points X in these units."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from kernelopt.estimators.defaults import Block, default_kernels, is_default, st
 from kernelopt.estimators.kernel_argument import as_kernel, kernel_triples
 from kernelopt.grams.storage import numbered
 from kernelopt.kernels import Kernel, as_strings, on_columns
+from kernelopt.records import record
 from kernelopt.validation import Array, shown
 
 C_GRID = tuple(10.0**k for k in range(-3, 4))
@@ -23,6 +24,7 @@ P_GRID = (1.0, 4 / 3, 2.0, 4.0, np.inf)
 """The customary values of p: from sparse weights, p = 1, to the sum of all kernels, p = inf."""
 
 
+@record("dictionary")
 @dataclass(frozen=True, eq=False)
 class Dictionary:
     """Named kernels, and the points on which they are evaluated.
@@ -37,8 +39,8 @@ class Dictionary:
         What `points` puts side by side. Empty if the kernels see X itself.
     """
 
-    kernels: tuple[Kernel, ...]
-    names: tuple[str, ...]
+    kernels: Annotated[tuple[Kernel, ...], "m"]
+    names: Annotated[tuple[str, ...], "m"]
     blocks: tuple[Block, ...] = ()
 
     def points(self, X: Array) -> Array:

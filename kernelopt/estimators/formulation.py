@@ -19,6 +19,7 @@ from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.two_classes import TwoClassMixin
 from kernelopt.grams import Grams
 from kernelopt.methods import Solution
+from kernelopt.records import Digest
 from kernelopt.validation import Array, one_of
 
 TAKES = ("labels", "targets", "triplets")
@@ -85,7 +86,7 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
     ['a', 'b', 'b', 'a']
     """
 
-    fitted_forms = KernelEstimator.fitted_forms | {"classes_": "labels", "_labels_checksum": "digest"}
+    fitted_forms = KernelEstimator.fitted_forms | {"classes_": Any, "_labels_checksum": Digest}
 
     def __init__(
         self,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelopt.errors import InputError, ShapeError
 from kernelopt.estimators.dictionary import Dictionary
@@ -19,6 +20,7 @@ from kernelopt.grams.evaluated import KernelStorage, groups, is_moderate, is_num
 from kernelopt.grams.normalized import KnownConstants, ScaledStorage
 from kernelopt.kernels import Kernel, normalized
 from kernelopt.numerics.factors import RANK_TOLERANCE
+from kernelopt.records import record
 from kernelopt.running import Steps
 from kernelopt.validation import Array, Index, as_float_array, one_of, shown
 
@@ -32,14 +34,17 @@ class TrainedKernels(ABC):
 
     Attributes
     ----------
-    names : tuple of m str
     constants : array of shape (m,)
         The constants c of the normalisation, computed from the training points. The normalisation
         "spherical" has none: there they are one.
     """
 
-    names: tuple[str, ...]
-    constants: Array
+    constants: Annotated[Array, "m"]
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """The names of the m kernels."""
 
     @abstractmethod
     def at(self, X: Any, weights: Array) -> Array:
@@ -62,23 +67,34 @@ class TrainedKernels(ABC):
         """Return the kernels with some of the training points, such as the support points."""
 
 
+@record("points")
 @dataclass(frozen=True, eq=False)
 class PointKernels(TrainedKernels):
     """Kernel functions and the training points.
 
     Attributes
     ----------
-    kernels : tuple of m Kernels
-        As they are evaluated.
     dictionary : Dictionary
-        It computes the points that the kernels see from the columns of X.
+        The kernels as they are evaluated. It computes the points that they see from the columns of X.
     points : array of shape (n, d), or of n strings
         The training points that the kernels see.
     """
 
-    kernels: tuple[Kernel, ...]
     dictionary: Dictionary
-    points: Array
+    points: Annotated[Array, "n d"] | Annotated[NDArray[np.object_], "n"]
+
+    def __post_init__(self) -> None:
+        if self.constants.size != len(self.names):
+            raise InputError(f"{len(self.names)} constants expected, got {self.constants.size}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.dictionary.names
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The m kernels, as they are evaluated."""
+        return self.dictionary.kernels
 
     def at(self, X: Any, weights: Array) -> Array:
         return weighted_kernel(
@@ -108,6 +124,10 @@ class StackKernels(TrainedKernels):
     stack: KernelStack
     kept: Index
     spherical: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.stack.names
 
     def at(self, X: Any, weights: Array) -> Array:
         factors = np.asarray(weights) / self.constants
@@ -151,13 +171,11 @@ def trained_on_points(
     """Return the normalised kernels of a dictionary, and their stack on weighted training points X."""
     one_of(normalize, "normalize", NORMALIZATIONS)
     points = dictionary.points(X)
-    kernels = dictionary.kernels
     if normalize == "spherical":
-        kernels = tuple(normalized(kernel) for kernel in kernels)
-        dictionary = replace(dictionary, kernels=kernels)
-    grams = Grams(Grams.from_kernels(kernels, points).storage.renamed(dictionary.names))
+        dictionary = replace(dictionary, kernels=tuple(map(normalized, dictionary.kernels)))
+    grams = Grams(Grams.from_kernels(dictionary.kernels, points).storage.renamed(dictionary.names))
     scaled, constants = scaled_by(grams, normalize, weights)
-    return PointKernels(dictionary.names, constants, kernels, dictionary, points), scaled
+    return PointKernels(constants, dictionary, points), scaled
 
 
 def trained_on_stack(stack: KernelStack, normalize: str, weights: Array) -> tuple[StackKernels, Grams]:
@@ -167,7 +185,7 @@ def trained_on_stack(stack: KernelStack, normalize: str, weights: Array) -> tupl
         stack = stack.spherical()
     scaled, constants = scaled_by(stack.gram(), normalize, weights)
     kept = np.arange(len(stack))
-    return StackKernels(stack.names, constants, stack, kept, normalize == "spherical"), scaled
+    return StackKernels(constants, stack, kept, normalize == "spherical"), scaled
 
 
 def scaled_by(grams: Grams, normalize: str, weights: Array) -> tuple[Grams, Array]:
@@ -212,7 +230,7 @@ def forget_matrices(grams: Grams) -> None:
         storage.forget_matrices()
 
 
-def weighted_kernel(kernels: Sequence[Kernel], factors: Array, X: Array, Z: Array) -> Array:
+def weighted_kernel(kernels: Sequence[Kernel], factors: Array, X: Any, Z: Any) -> Array:
     """Return sum_m factors_m k_m(x_i, z_j), shape (len(X), len(Z)), a few rows of X at a time.
 
     Kernels that are functions of one distance share it.

@@ -15,6 +15,7 @@ from kernelopt.estimators.fitting import limit_of_solve, one_call
 from kernelopt.estimators.labels import ScoredMixin, classes_of, read_targets, signs
 from kernelopt.estimators.two_classes import TwoClassMixin
 from kernelopt.grams import Grams
+from kernelopt.records import Digest
 from kernelopt.validation import Array
 
 
@@ -64,7 +65,7 @@ class LinearFunctionalMKL(KernelEstimator):
        Front. Appl. Math. Stat. 3 (2017).
     """
 
-    fitted_forms = KernelEstimator.fitted_forms | {"_labels_checksum": "digest"}
+    fitted_forms = KernelEstimator.fitted_forms | {"_labels_checksum": Digest}
 
     def __init__(
         self,
@@ -168,7 +169,7 @@ class LinearFunctionalMKLClassifier(TwoClassMixin, LinearFunctionalMKL):
     ['a', 'b']
     """
 
-    fitted_forms = LinearFunctionalMKL.fitted_forms | {"classes_": "labels"}
+    fitted_forms = LinearFunctionalMKL.fitted_forms | {"classes_": Any}
 
     @one_call
     def fit(self, X: Any, y: Any) -> LinearFunctionalMKLClassifier:

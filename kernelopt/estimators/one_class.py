@@ -98,7 +98,7 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
     [1, 1, 1, 1, 1, 1, 1, -1]
     """
 
-    fitted_forms = MKLEstimator.fitted_forms | {"C_": "float", "offset_": "float"}
+    fitted_forms = MKLEstimator.fitted_forms | {"C_": float, "offset_": float}
 
     def __init__(
         self,

@@ -67,7 +67,7 @@ class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
     0.994
     """
 
-    fitted_forms = MKLEstimator.fitted_forms | {"target_mean_": "float", "target_unit_": "float"}
+    fitted_forms = MKLEstimator.fitted_forms | {"target_mean_": float, "target_unit_": float}
 
     def __init__(
         self,

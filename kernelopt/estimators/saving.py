@@ -17,12 +17,12 @@ from kernelopt.catalog import Formulation
 from kernelopt.certificates import Certificate, certify
 from kernelopt.errors import InputError, LabelError
 from kernelopt.estimators.checksums import points_checksum, sampled_checksum, values_checksum
-from kernelopt.estimators.contents import estimator_contents
+from kernelopt.estimators.contents import estimator_of, estimator_parts
 from kernelopt.estimators.kernels import TrainedKernels
 from kernelopt.estimators.precomputed import KernelStack
-from kernelopt.files import write_file
 from kernelopt.grams import Grams
-from kernelopt.methods.saved import SavedSolution, contents, from_contents
+from kernelopt.methods.saved import saved
+from kernelopt.records import record, write
 from kernelopt.validation import Array, Index, as_model_path, shown
 
 SAME = 1e-9  # relative difference of two roundings of one constant, one width or one mean of targets
@@ -72,7 +72,7 @@ class SavedMixin:
         """
         check_is_fitted(self)
         target = as_model_path(path, "path")
-        write_file(target, "estimator", *estimator_contents(self))
+        write(target, self)
         return target
 
     def certify(self, X: Any, y: Any = None, **data: Any) -> Any:
@@ -100,7 +100,8 @@ class SavedMixin:
         """
         check_is_fitted(self)
         several = isinstance(self.solution_, tuple)
-        solutions = [as_saved(each) for each in (self.solution_ if several else [self.solution_])]
+        given = self.solution_ if several else [self.solution_]
+        solutions = [saved(each, machines=False) for each in given]
         stated = copy(self)
         problems = stated.stated(X, y, **data)
         self._check_same(stated)
@@ -169,6 +170,9 @@ class SavedMixin:
                 raise self.changed("the kernels" if name == "_trained" else name)
 
 
+record("estimator", SavedMixin, estimator_parts)(estimator_of)
+
+
 def same(found: Any, stored: Any) -> bool:
     """Whether two values differ by no more than the roundings of two machines."""
     if found is stored:
@@ -192,10 +196,3 @@ def samples_checksum(samples: Array | KernelStack) -> str:
     if isinstance(samples, KernelStack):
         return sampled_checksum(samples.gram())
     return points_checksum(samples)
-
-
-def as_saved(solution: Any) -> SavedSolution:
-    """Return what a file keeps of a solution, or the solution of a loaded estimator itself."""
-    if isinstance(solution, SavedSolution):
-        return solution
-    return from_contents(*contents(solution, machines=False))

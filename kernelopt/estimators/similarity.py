@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +18,7 @@ from kernelopt.estimators.two_classes import TwoClassMixin
 from kernelopt.grams import Grams
 from kernelopt.numerics.decompositions import eigenpairs, eigenvalues
 from kernelopt.numerics.factors import pseudoinverse
+from kernelopt.records import Digest
 from kernelopt.validation import Array
 
 
@@ -83,10 +84,10 @@ class SimilarityClassifier(TwoClassMixin, KernelEstimator):
     random_state = None
 
     fitted_forms = KernelEstimator.fitted_forms | {
-        "classes_": "labels",
-        "_labels_checksum": "digest",
-        "kernel_": "float n n",
-        "n_features_in_": "int",
+        "classes_": Any,
+        "_labels_checksum": Digest,
+        "kernel_": Annotated[Array, "n n"],
+        "n_features_in_": int,
     }
 
     def __init__(

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline
 
 from kernelopt.errors import InputError, ShapeError
-from kernelopt.estimators.contents import estimator_from_contents
-from kernelopt.validation import Array, as_float_array, as_vector, shown
+from kernelopt.estimators.saving import SavedMixin
+from kernelopt.records import record
+from kernelopt.validation import Array, as_float_array, shown
 
 TABLE_MODEL = "table model"  # the kind of the files of `kernelopt fit`
+Task = Literal["classification", "regression"]
 
 
 class TableColumns(TransformerMixin, BaseEstimator):
@@ -36,26 +39,6 @@ class TableColumns(TransformerMixin, BaseEstimator):
         self.categories = categories
         self.shift = shift
         self.scale = scale
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> TableColumns:
-        """Return the columns of a header; wrong ones raise KeyError, TypeError or ValueError."""
-        categories = {str(name): tuple(map(str, known)) for name, known in dict(found["categories"]).items()}
-        numeric = tuple(map(str, found["numeric"]))
-        d = len(coordinate_names(numeric, categories))
-        shift, scale = (as_vector(found[name], name, d) for name in ("shift", "scale"))
-        if not (scale > 0).all():
-            raise ValueError("scale must be positive")
-        return cls(numeric, categories, shift, scale)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the record for a header in JSON; `from_dict` is the inverse."""
-        return {
-            "numeric": list(self.numeric),
-            "categories": {name: list(values) for name, values in self.categories.items()},
-            "shift": self.shift.tolist(),
-            "scale": self.scale.tolist(),
-        }
 
     @property
     def coordinates(self) -> list[str]:
@@ -124,7 +107,53 @@ def coordinate_names(numeric: Sequence[str], categories: Mapping[str, Sequence[s
     return [*numeric, *(f"{name}={value}" for name, known in categories.items() for value in known)]
 
 
-def pipeline_from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Pipeline:
-    """Return the model of a file of `kernelopt fit` as a pipeline of its columns and its estimator."""
-    estimator = estimator_from_contents(header["estimator"], arrays)
-    return Pipeline([("columns", TableColumns.from_dict(header["features"])), ("estimator", estimator)])
+@record("columns", TableColumns)
+def table_columns(
+    numeric: tuple[str, ...],
+    categories: dict[str, tuple[str, ...]],
+    shift: Annotated[Array, "d"],
+    scale: Annotated[Array, "d"],
+) -> TableColumns:
+    """Return the columns that a file describes."""
+    columns = TableColumns(numeric, categories, shift, scale)
+    if len(columns.coordinates) != shift.size or not (scale > 0).all():
+        raise ValueError(f"{len(columns.coordinates)} shifts and positive scales expected, got {scale}")
+    return columns
+
+
+@record(TABLE_MODEL)
+@dataclass(frozen=True)
+class TableFile:
+    """What a file of `kernelopt fit` has.
+
+    Attributes
+    ----------
+    columns : TableColumns
+    estimator : fitted estimator
+    target : str
+    dropped : tuple of str
+        The columns that were left out.
+    task : "classification" or "regression"
+    rows : int
+        Of the training table.
+    score : float
+        On the training rows.
+    scores : tuple of float, or None
+        Of the cross-validation.
+    chosen : float or None
+        The C that the cross-validation has chosen.
+    """
+
+    columns: TableColumns
+    estimator: SavedMixin
+    target: str
+    dropped: tuple[str, ...]
+    task: Task
+    rows: int
+    score: float
+    scores: tuple[float, ...] | None
+    chosen: float | None
+
+    def pipeline(self) -> Pipeline:
+        """Return the columns and the estimator as a pipeline."""
+        return Pipeline([("columns", self.columns), ("estimator", self.estimator)])

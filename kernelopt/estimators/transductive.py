@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -17,6 +17,7 @@ from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.two_classes import TwoClassMixin
 from kernelopt.grams import Grams
 from kernelopt.kernels import as_strings
+from kernelopt.records import Digest
 from kernelopt.validation import Array, one_of
 
 FORMULATIONS = {
@@ -80,10 +81,10 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
     """
 
     fitted_forms = KernelEstimator.fitted_forms | {
-        "classes_": "labels",
-        "_labels_checksum": "digest",
-        "values_": "float n",
-        "transduction_": "labels",
+        "classes_": Any,
+        "_labels_checksum": Digest,
+        "values_": Annotated[Array, "n"],
+        "transduction_": Any,
     }
 
     def __init__(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.methods.solution import Solution
-from kernelopt.validation import Array
+from kernelopt.records import Digest
+from kernelopt.validation import Array, Index
 
 
 class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
@@ -19,11 +20,11 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     take it.
     """
 
-    fitted_forms: ClassVar[dict[str, str]] = {
-        "_checksum": "digest",
-        "_rows": "int s",
-        "weights_": "float m",
-        "n_samples_fit_": "int",
+    fitted_forms: ClassVar[dict[str, Any]] = {
+        "_checksum": Digest,
+        "_rows": Annotated[Index, "s"],
+        "weights_": Annotated[Array, "m"],
+        "n_samples_fit_": int,
     }
 
     def keep_kernel(self, solution: Solution, weights: Array) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from kernelopt.estimators.fitting import limit_of_solve, one_call
 from kernelopt.estimators.labels import classes_of
 from kernelopt.estimators.transformer import KernelTransformer
 from kernelopt.grams import Grams, join
-from kernelopt.validation import Array, whole
+from kernelopt.validation import Array, Index, whole
 
 
 class TripletKernel(KernelTransformer):
@@ -72,7 +72,7 @@ class TripletKernel(KernelTransformer):
     True
     """
 
-    fitted_forms = KernelTransformer.fitted_forms | {"triplets_": "int t r", "ridge_": "float"}
+    fitted_forms = KernelTransformer.fitted_forms | {"triplets_": Annotated[Index, "t r"], "ridge_": float}
 
     def __init__(
         self,

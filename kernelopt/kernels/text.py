@@ -21,6 +21,7 @@ from kernelopt.kernels.base import Kernel, _Joined
 from kernelopt.kernels.derived import normalized, on_columns
 from kernelopt.kernels.elementary import gaussian, identity, laplacian, linear, polynomial
 from kernelopt.kernels.strings import spectrum, weighted_degree
+from kernelopt.records import register
 from kernelopt.validation import is_real, shown
 from kernelopt.validation.options import suggestion
 
@@ -244,3 +245,6 @@ class _Reader:
             remedy = f"{suggestion(name, classes)} `kernelopt list kernels` describes them.".lstrip()
             raise self._error(f"made of the kernels {', '.join(classes)}", name, remedy=remedy)
         return classes[name]
+
+
+register("kernel", Kernel, kernel_text, parse_kernel)

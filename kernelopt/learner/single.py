@@ -13,6 +13,7 @@ from kernelopt.learner.programs import dual_program, program_seconds
 from kernelopt.learner.quadratic import interior_points
 from kernelopt.losses import Loss
 from kernelopt.numerics.factors import pivoted_cholesky
+from kernelopt.records import record
 from kernelopt.running import check, seconds_left
 from kernelopt.validation import Array
 
@@ -22,6 +23,7 @@ NEWTON_STEPS = 20  # at most: it converges quadratically in a few, or the conic 
 SHORTEST_STEP = 1e-8  # of a line search, relative to the Newton step
 
 
+@record("trained")
 class Machine(NamedTuple):
     """A trained machine f(x) = sum_i alpha_i k(x_i, x) + intercept.
 

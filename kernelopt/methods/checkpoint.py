@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import chain
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
@@ -16,37 +16,32 @@ import scipy.sparse as sp
 from cvxpy.atoms.atom import Atom
 
 from kernelopt.errors import FileError
-from kernelopt.files import read_file, write_file
 from kernelopt.language.terms import terms
+from kernelopt.records import read, record, write
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import nodes
 from kernelopt.validation import Array
 
-KIND = "checkpoint"
 WRITE_SHARE = 0.02  # of the time of a call that is spent on writing
 EARLIEST_SECONDS = 0.2  # between two writes: no call that short is worth a file
 SAMPLED = 64  # points whose blocks of the kernels enter the fingerprint
 
-State = dict[str, Array]
-"""What a method needs in order to go on: arrays by name."""
+State = dict[str, Any]
+"""What a method needs in order to go on: numbers, arrays, and lists of arrays by name."""
 
 
-def kept(**arrays: Array) -> Callable[[], State]:
-    """Return a state of arrays that are not changed later, as `Control.report` takes it."""
-    return lambda: arrays
+@record("checkpoint")
+class Progress(NamedTuple):
+    """What a file has: the state of a method, and the fingerprint of its problem."""
+
+    method: str
+    problem: str
+    state: State
 
 
-def by_number(name: str, arrays: Iterable[Any]) -> State:
-    """Return a list of arrays as a part of a state."""
-    return {f"{name}.{i}": np.asarray(array) for i, array in enumerate(arrays)}
-
-
-def listed(state: State, name: str) -> list[Array]:
-    """Return the list of arrays that `by_number` has put into a state."""
-    found: list[Array] = []
-    while f"{name}.{len(found)}" in state:
-        found.append(state[f"{name}.{len(found)}"])
-    return found
+def kept(**state: Any) -> Callable[[], State]:
+    """Return a state that is not changed later, as `Control.report` takes it."""
+    return lambda: state
 
 
 class Checkpoint:
@@ -79,13 +74,12 @@ class Checkpoint:
         self._due = time.perf_counter() + EARLIEST_SECONDS
         if not path.exists():
             return
-        header, arrays = read_file(path, KIND)
-        if header.get("problem") != self.problem:
+        self.method, problem, self._state = read(path, "checkpoint")
+        if problem != self.problem:
             raise FileError(
                 f"{path} must be a checkpoint of this problem, got one of another problem or of other data. "
                 "Delete the file, or pass another path."
             )
-        self.method, self._state = str(header.get("method")), arrays
 
     def take(self, method: str) -> State:
         """Return the state that was read, if it is one of the method; empty otherwise, and from then on."""
@@ -97,7 +91,7 @@ class Checkpoint:
         began = time.perf_counter()
         if not last and began < self._due:
             return
-        write_file(self.path, KIND, {"method": method, "problem": self.problem}, state())
+        write(self.path, Progress(method, self.problem, state()))
         self.method, now = method, time.perf_counter()
         self._due = now + max(EARLIEST_SECONDS, (now - began) / WRITE_SHARE)
 

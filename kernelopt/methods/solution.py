@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike
 from kernelopt.certificates import Certificate
 from kernelopt.errors import InputError
 from kernelopt.figures import draw_histories, new_axes
-from kernelopt.files import write_file
 from kernelopt.methods.control import listed
 from kernelopt.methods.histories import certified_history
 from kernelopt.methods.learned import Learned, Part, chosen_machine, crossed, single, weights_of
-from kernelopt.methods.saved import contents
+from kernelopt.methods.saved import saved
 from kernelopt.plain_tables import html_table
+from kernelopt.records import write
 from kernelopt.validation import (
     PSD_TOLERANCE,
     Array,
@@ -236,7 +236,7 @@ class Solution:
             If the folder cannot be written to.
         """
         target = as_model_path(path, "path")
-        write_file(target, "solution", *contents(self))
+        write(target, saved(self))
         return target
 
     def plot_history(self, ax: Any = None, *, gap: bool = False) -> Any:

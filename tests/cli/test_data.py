@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from kernelopt.cli.data_table import read_table
-from kernelopt.cli.features import Features, learn_features
+from kernelopt.cli.features import learn_features
 from kernelopt.cli.target import read_target
 from kernelopt.errors import FileError, InputError, LabelError, NotFiniteError
-from kernelopt.estimators.table import TableColumns
+from kernelopt.records import decoded, encoded
 from tests.every import every
 
 GOOD = "age,income,sex,id,class\n30,1.5,f,1,yes\n41, 2e3 ,m,2,no\n\n52,-1,f,3,yes\n"
@@ -65,7 +65,7 @@ class Rows(dict):
 
 def test_data_frames_in_python_are_the_points_of_the_table(tmp_path):
     features, X = learned(table_of(tmp_path, GOOD))
-    columns = TableColumns.from_dict(features.as_dict())
+    columns = features.columns
     frame = {"sex": ["f", "m", "f"], "other": ["x", "y", "z"], "income": [1.5, 2e3, -1], "age": [30, 41, 52]}
     assert np.array_equal(columns.transform(Rows(frame)), X)
     assert np.array_equal(columns.transform(X * columns.scale + columns.shift), X)
@@ -83,7 +83,7 @@ def test_data_frames_in_python_are_the_points_of_the_table(tmp_path):
 
 def test_new_tables_have_the_coordinates_of_the_training_in_any_order_of_columns(tmp_path):
     features, X = learned(table_of(tmp_path, GOOD))
-    again = Features.from_dict(json.loads(json.dumps(features.as_dict())))
+    again = replace(features, columns=decoded(*encoded(features.columns), "the file"))
     shuffled = table_of(tmp_path, "sex,income,age\nf,-1,52\nm,2000,41\n", "new.csv")
     assert np.array_equal(again.points(shuffled), X[[2, 1]])
     assert np.array_equal(again.points(table_of(tmp_path, GOOD)), X)  # with the target and what was dropped

@@ -279,24 +279,25 @@ def saved(tmp_path_factory):
 @every(
     ("change", "said"),
     [
-        (lambda header: header.pop("features"), "features"),
-        (lambda header: header["features"]["scale"].__setitem__(0, -1.0), "scale"),
-        (lambda header: header["features"].update(numeric=["x0"]), r"shape \(1,\)"),
-        (lambda header: header.update(task="dance"), "task"),
-        (lambda header: header.update(rows=0), "rows"),
-        (lambda header: header["estimator"].update({"class": "Popen"}), "Popen"),
+        (lambda model, _: model.pop("columns"), "columns"),
+        (lambda _, arrays: arrays.update({"columns.scale": -arrays["columns.scale"]}), "scale"),
+        (lambda model, _: model["columns"]["columns"].update(numeric={"tuple": ["x0"]}), "1 shifts"),
+        (lambda model, _: model.update(task="dance"), "task"),
+        (lambda model, _: model.update(rows="0"), "rows"),
+        (lambda model, _: model["estimator"]["estimator"].update(name="Popen"), "Popen"),
         (
-            lambda header: header["estimator"]["kernels"].update(kernels=[{"kernel": IMPORT}] * 10),
-            "model.npz",
+            lambda model, _: model["estimator"]["estimator"]["trained"]["points"]["dictionary"][
+                "dictionary"
+            ].update(kernels={"tuple": [{"kernel": IMPORT}] * 10}),
+            "kernel",
         ),
     ],
 )
 def test_a_model_with_a_wrong_entry_is_refused_and_nothing_is_run(change, said, saved, tmp_path):
     header, arrays = read_file(saved, TABLE_MODEL)
-    del header["kernelopt"], header["version"]
-    change(header)
+    change(header["record"], arrays)
     path = tmp_path / "model.npz"
-    write_file(path, TABLE_MODEL, header, arrays)
+    write_file(path, TABLE_MODEL, {"record": header["record"]}, arrays)
     with pytest.raises(FileError, match=said):
         load_model(path)
 

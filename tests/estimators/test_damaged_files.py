@@ -20,7 +20,6 @@ from kernelopt.estimators import (
     TransductiveKernelClassifier,
     TripletKernel,
 )
-from kernelopt.estimators.contents import estimator_contents, estimator_from_contents
 from tests.damage import check_damages
 from tests.problems import points
 
@@ -70,7 +69,5 @@ SOONER = ("points", "stack", "regressor", "functions", "alignment")
 def test_a_damaged_file_is_refused_or_predicts_as_before(name):
     fit, samples = FITTED[name]
     new = KernelStack(np.asarray(samples.grams)) if name == "stack" else samples
-    count = check_damages(
-        *estimator_contents(fit()), estimator_from_contents, lambda model: predictions(model, new)
-    )
+    count = check_damages(fit(), lambda model: predictions(model, new))
     assert count > 500

@@ -15,9 +15,8 @@ from sklearn.preprocessing import StandardScaler
 
 import kernelopt as ko
 from kernelopt.estimators import KernelStack, MKLClassifier, MKLRegressor, OneClassMKL
-from kernelopt.estimators.contents import estimator_contents, estimator_from_contents
-from kernelopt.estimators.parameters import as_json, from_json
-from kernelopt.files import reading, write_file
+from kernelopt.files import write_file
+from kernelopt.records import decoded, encoded
 from tests.every import every
 from tests.pages import printed_by, python_blocks
 
@@ -107,9 +106,9 @@ def test_a_file_of_300_points_10_features_and_20_kernels_is_small(path):
     kernels = [ko.gaussian(1.0 + 0.5 * k) for k in range(20)]
     model = MKLClassifier(kernels, tol=0.05).fit(ALL_X[:300], ALL_Y[:300])
     assert model.save(path).stat().st_size < 100_000
-    header, arrays = estimator_contents(model)
+    header, arrays = encoded(model)
     assert max(np.asarray(array).size for array in arrays.values()) == 10 * model.support_.size
-    assert "'array'" not in str(header)
+    assert "objects" not in str(header)
 
 
 def test_repeated_and_weighted_samples_are_proved_too(path):
@@ -153,19 +152,19 @@ def test_other_samples_are_refused(path):
     ],
 )  # fmt: skip
 def test_parameters_are_read_as_they_were_written(value):
-    assert from_json(as_json(value, "C")) == value
+    assert decoded(*encoded(value), "the file") == value
 
 
 def test_a_loss_among_the_parameters_is_read_as_it_was_written():
     C = np.array([0.1, 0.2])
-    read = from_json(as_json({"loss": ko.huberized_hinge(C, tau=0.3)}, "options"))["loss"]
+    read = decoded(*encoded({"loss": ko.huberized_hinge(C, tau=0.3)}), "the file")["loss"]
     assert type(read) is ko.huberized_hinge and read.tau == 0.3 and np.array_equal(read.C, C)
 
 
 def test_what_cannot_be_written_is_refused(path):
     model = MKLClassifier([lambda X, Z: X @ Z.T]).fit(X[:30], Y[:30])
     with pytest.raises(
-        ko.errors.ParameterError, match=r"kernels of an estimator .*got the function <lambda>.*KernelStack"
+        ko.errors.ParameterError, match=r"kernels.0 of what is saved .*got the function <lambda>.*KernelStack"
     ):
         model.save(path)
     model = fitted("default")
@@ -173,7 +172,9 @@ def test_what_cannot_be_written_is_refused(path):
         with pytest.raises(ko.InputError, match=r"must not end in .PKL, got .*no pickle. Pass .*m.npz"):
             each.save(path.with_name("m.PKL"))
     model = copy.copy(model).set_params(random_state=np.random.default_rng(0))
-    with pytest.raises(ko.errors.ParameterError, match=r"random_state of an estimator .*seed of a Generator"):
+    with pytest.raises(
+        ko.errors.ParameterError, match=r"random_state of what is saved .*seed of a Generator"
+    ):
         model.save(path)
     assert not path.exists()
 
@@ -200,9 +201,11 @@ def places(document, at=()):
 
 def test_a_wrong_entry_is_refused_or_harmless(capsys):
     for name in ("columns", "stack"):
-        header, arrays = estimator_contents(fitted(name))
+        header, arrays = encoded(fitted(name))
         rng, variants, refused = np.random.default_rng(0), [], 0
-        for place in places({k: v for k, v in header.items() if k != "solutions"}):
+        for place in places(header):
+            if "solutions" in place:
+                continue
             document = inner = copy.deepcopy(header)
             for key in place[:-1]:
                 inner = inner[key]
@@ -214,8 +217,7 @@ def test_a_wrong_entry_is_refused_or_harmless(capsys):
                 variants.append((header, arrays | {key: value}))
         for document, numbers in variants:
             try:
-                with reading("the file"):
-                    model = estimator_from_contents(document, numbers)
+                model = decoded(document, numbers, "the file")
             except ko.errors.FileError:
                 refused += 1
                 continue
@@ -226,13 +228,14 @@ def test_a_wrong_entry_is_refused_or_harmless(capsys):
 
 
 def test_the_class_is_looked_up_in_a_table(path):
-    header, arrays = estimator_contents(fitted("default"))
+    header, arrays = encoded(fitted("default"))
+    content = header["estimator"]
     for name in ("KernelStack", "C_GRID", "os.system", "subprocess.Popen", "__import__"):
-        write_file(path, "estimator", header | {"class": name}, arrays)
+        write_file(path, "estimator", {"record": content | {"name": name}}, arrays)
         with pytest.raises(ko.errors.FileError, match="must be one of .*MKLClassifier.*got"):
             ko.load(path)
-    fake = header | {"fitted": header["fitted"] | {"fit": 1}}
-    write_file(path, "estimator", fake, arrays)
+    content["fitted"]["dict"]["fit"] = 1
+    write_file(path, "estimator", {"record": content}, arrays)
     with pytest.raises(ko.errors.FileError, match="no attribute that fit sets: 'fit'"):
         ko.load(path)
 

@@ -12,7 +12,7 @@ import pytest
 import kernelopt as ko
 import kernelopt.methods.checkpoint as checkpoint
 from formulations import lp_norm
-from kernelopt.files import read_file, write_file
+from kernelopt.records import read, write
 from kernelopt.structure.structure import Structure
 from tests.every import every
 from tests.methods.resumable import CASES, TOL, data, solve
@@ -83,9 +83,9 @@ def test_a_file_that_claims_a_false_optimum_cannot_change_the_certificate(every_
     path = tmp_path / "a.npz"
     full = solve("block-descent", None)
     solve("block-descent", path)
-    header, arrays = read_file(path, "checkpoint")
-    arrays = {"w": np.array([1.0, 0, 0, 0]), "alpha": 1e3 * arrays["alpha"]}
-    write_file(path, "checkpoint", {k: header[k] for k in ("method", "problem")}, arrays)
+    found = read(path, "checkpoint")
+    state = {"w": np.array([1.0, 0, 0, 0]), "alpha": 1e3 * found.state["alpha"]}
+    write(path, found._replace(state=state))
     with pytest.warns(ko.ConvergenceWarning):  # the update keeps the weights at zero
         resumed = solve("block-descent", path)
     assert resumed.lower <= full.lower <= full.upper < resumed.upper
@@ -128,7 +128,7 @@ def test_files_are_written_a_fiftieth_of_the_time(tmp_path, monkeypatch):
         now[0] += 0.1
 
     monkeypatch.setattr(checkpoint.time, "perf_counter", lambda: now[0])
-    monkeypatch.setattr(checkpoint, "write_file", write)
+    monkeypatch.setattr(checkpoint, "write", write)
     file = checkpoint.Checkpoint(tmp_path / "a.npz", Structure(CASES["block-descent"]()))
     for _ in range(100):
         now[0] += 1.0

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.methods.saved import contents, from_contents
+from kernelopt.methods.saved import saved
 from tests.damage import check_damages
 from tests.problems import labels, points
 
@@ -37,8 +37,7 @@ def solved(grams, labelled):
 def test_a_damaged_file_is_refused_or_predicts_as_before(name):
     grams, labelled, new = SOLVED[name]
     count = check_damages(
-        *contents(solved(grams, labelled)),
-        from_contents,
+        saved(solved(grams, labelled)),
         lambda model: np.array([m.decision_function(new) for m in model.machines]),
     )
     assert count > 500

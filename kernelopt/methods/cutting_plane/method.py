@@ -16,7 +16,7 @@ from kernelopt.certificates.separability import check_separable
 from kernelopt.certificates.upper.feasibility import FeasibleSet
 from kernelopt.conic.costs import MAX_BYTES
 from kernelopt.errors import MethodError, SolverError
-from kernelopt.methods.checkpoint import State, by_number, listed
+from kernelopt.methods.checkpoint import State
 from kernelopt.methods.control import STALLED, Control
 from kernelopt.methods.cutting_plane.master import Master, MasterFailure
 from kernelopt.methods.cutting_plane.taylor import TaylorMaster
@@ -127,7 +127,7 @@ class CuttingPlaneRun:
         self.evaluator = Evaluator(structure)
         self.cones = relaxed_cones(structure) if method.master == "exact" else None
         if self.cones is not None and control.resumed:
-            self.cones.restore(listed(control.resumed, "space"))
+            self.cones.restore(control.resumed["space"])
         self.feasible = FeasibleSet(self.evaluator, cones=self.cones)
         self.level_share = FIRST_LEVEL
         self.machines: list[Given] = []  # those at the last point
@@ -200,16 +200,15 @@ class CuttingPlaneRun:
 
     def state(self) -> State:
         """Return the cuts, the best point and the spaces of the relaxed cones."""
-        values = [self.control.best[v.id] for v in self.structure.variables]
-        cuts = {f"cuts{k}": np.array(own) for k, own in enumerate(self.cuts)}
-        spaces = by_number("space", self.cones.state() if self.cones is not None else ())
-        return {"level": np.array(self.level_share), **cuts, **by_number("point", values), **spaces}
+        point = [self.control.best[v.id] for v in self.structure.variables]
+        spaces = [] if self.cones is None else list(self.cones.state())
+        return {"level": self.level_share, "cuts": self.cuts, "point": point, "space": spaces}
 
     def restore(self, model: Master | TaylorMaster, state: State) -> Point:
         """Add the cuts of a state, and return its point."""
-        self.level_share = float(state["level"])
-        self.add(model, [list(state[f"cuts{k}"]) for k in range(len(self.cuts))])
-        return dict(zip((v.id for v in self.structure.variables), listed(state, "point"), strict=True))
+        self.level_share = state["level"]
+        self.add(model, state["cuts"])
+        return dict(zip((v.id for v in self.structure.variables), state["point"], strict=True))
 
     def grow(self, point: Point) -> bool:
         """Append eigenvectors that cut off a point to the relaxed cones; return whether there are any."""

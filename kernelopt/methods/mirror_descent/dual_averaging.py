@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernelopt.methods.checkpoint import State, by_number, listed
+from kernelopt.methods.checkpoint import State
 from kernelopt.numerics.decompositions import eigenpairs, eigenvalues
 from kernelopt.structure.pieces import Piece
 from kernelopt.validation import Array
@@ -122,8 +122,8 @@ class StepRule(ABC):
             for name in iterate.kept
             if hasattr(iterate, name)
         }
-        numbers = {name: np.asarray(getattr(self, name)) for name in self.kept}
-        return sums | numbers | by_number("points", self.points) | by_number("newest", self.newest)
+        numbers = {name: getattr(self, name) for name in self.kept}
+        return sums | numbers | {"points": self.points, "newest": self.newest}
 
     def restore(self, state: State) -> None:
         """Take up the points and the sums of an earlier run."""
@@ -133,7 +133,7 @@ class StepRule(ABC):
                     setattr(iterate, name, state[f"{name}{i}"])
         for name in self.kept:
             setattr(self, name, state[name])
-        self.points, self.newest = listed(state, "points"), listed(state, "newest")
+        self.points, self.newest = state["points"], state["newest"]
 
 
 class ConstantStep(StepRule):

@@ -11,7 +11,7 @@ import numpy as np
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.separability import check_separable
 from kernelopt.fidelities import l1
-from kernelopt.methods.checkpoint import State, by_number, listed
+from kernelopt.methods.checkpoint import State
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.methods.mirror_descent.composite import Composite, DualPoint, EvaluatedPoint, read_composite
@@ -185,16 +185,14 @@ class MirrorDescentRun:
 
     def state(self) -> State:
         """Return the state of the sequence, and of the average of its dual variables."""
-        average = {} if self.average is None else self.average._asdict()
-        parts = [by_number(name, arrays) for name, arrays in average.items()]
-        state = {"weight": np.array(self.weight), **self.steps.state()}
-        return {key: array for part in (state, *parts) for key, array in part.items()}
+        average = None if self.average is None else list(self.average)
+        return {"weight": self.weight, "average": average, **self.steps.state()}
 
     def restore(self, state: State) -> None:
         """Go on from a state. Machines start anew."""
-        self.weight = float(state["weight"])
+        self.weight = state["weight"]
         self.steps.restore(state)
-        self.average = DualPoint(*(listed(state, name) for name in DualPoint._fields))
+        self.average = None if state["average"] is None else DualPoint(*state["average"])
 
     def _bounds(
         self, here: EvaluatedPoint, average: DualPoint, slack: float

@@ -1,5 +1,5 @@
 """Saved solutions: what a file keeps of a `Solution`, and `SavedSolution`, which is read from it."""
 
-from kernelopt.methods.saved.model import SavedSolution, contents, from_contents, starting
+from kernelopt.methods.saved.model import SavedSolution, saved
 
-__all__ = ["SavedSolution", "contents", "from_contents", "starting"]
+__all__ = ["SavedSolution", "saved"]

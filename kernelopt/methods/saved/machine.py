@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -12,13 +11,13 @@ from kernelopt.errors import InputError, MethodError
 from kernelopt.grams import Storage
 from kernelopt.grams.arguments import as_names
 from kernelopt.grams.joined import JoinedStorage
-from kernelopt.grams.written import StackReader, StackWriter, is_evaluated
+from kernelopt.grams.written import is_evaluated
 from kernelopt.methods.learned import Learned, crossed
-from kernelopt.validation import Array, Index, as_float_array, as_indices, as_vector, whole
+from kernelopt.records import record
+from kernelopt.validation import Array, Index, as_indices
 
-GIVEN = "given"  # stands for a stack that was given as an array
 
-
+@record("machine")
 @dataclass(frozen=True, eq=False, repr=False)
 class SavedMachine:
     """The machine of one risk, f(x) = sum_m weights_m sum_j coefficients_mj k_m(x, x_j) + intercept.
@@ -46,16 +45,26 @@ class SavedMachine:
     loss : str
     """
 
-    weights: Array
-    support: Index
-    coefficients: Array
+    weights: Annotated[Array, "m"]
+    support: Annotated[Index, "s"]
+    coefficients: Annotated[Array, "c", "m c"]
     intercept: float
     n: int
     n_points: int
-    names: tuple[str, ...]
+    names: Annotated[tuple[str, ...], "m"]
     storage: Storage | None
     value: float
     loss: str
+
+    def __post_init__(self) -> None:
+        as_names(self.names, self.weights.size)
+        as_indices(self.support, self.n or self.n_points, "support", unique=True)
+        sizes = self.coefficients.shape[-1], *(() if self.storage is None else self.storage.shape[:2])
+        wanted = (self.support.size if self.n else 0, self.weights.size, self.support.size)
+        if sizes != wanted[: len(sizes)] or not np.isfinite(self.intercept):
+            raise InputError(
+                f"a machine of {wanted[1]} kernels on {wanted[2]} points expected, got sizes {sizes}"
+            )
 
     def __str__(self) -> str:
         return f"{self.loss or 'a kernel'} on {self.n or self.n_points} points"
@@ -95,13 +104,13 @@ class SavedMachine:
         return used, self.storage.subset(used).cross(X)
 
 
-def written(machine: Learned, stacks: StackWriter) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what a file keeps of a machine: JSON, and arrays by name.
+def saved_machine(machine: Learned) -> SavedMachine:
+    """Return what a file keeps of a machine.
 
     Raises
     ------
     MethodError
-        If the machine does not predict at new points, or a kernel function cannot be written.
+        If the machine does not predict at new points.
     """
     parts = [part for part in machine.parts if not part.is_ridge]
     if machine.weights is None or (machine.n and not machine.inductive):
@@ -110,43 +119,20 @@ def written(machine: Learned, stacks: StackWriter) -> tuple[dict[str, Any], dict
             "kernel with free signs or without kernel functions: it is known on the N points only. Save "
             "solution.kernel with numpy.save, or solution.certificate.save(path)."
         )
-    shape = (machine.weights.size, machine.n)
     each = np.concatenate([np.broadcast_to(p.coefficients, (p.weights.size, machine.n)) for p in parts])
-    shared = not machine.n or bool((each == each[0]).all())
-    coefficients = each[0] if shared else each.reshape(shape)
     chosen = np.flatnonzero(np.any(each, axis=0)) if machine.n else np.arange(machine.n_points)
     support = chosen if chosen.size else np.arange(1)  # the machine f = b keeps one point, to know their form
+    each = each[:, support] if machine.n else each[:1]
     joined = JoinedStorage([part.grams.storage for part in parts])
-    header = {
-        "n": machine.n,
-        "n_points": machine.n_points,
-        "names": list(joined.names),
-        "stack": stacks.describe(joined, support) if is_evaluated(joined) else GIVEN,
-        "loss": machine.loss,
-    }
-    return header, {
-        "weights": machine.weights,
-        "support": support,
-        "coefficients": coefficients[..., support] if machine.n else np.empty(0),
-        "numbers": np.array([machine.intercept, machine.value]),
-    }
-
-
-def read(header: Mapping[str, Any], arrays: Mapping[str, Any], stacks: StackReader) -> SavedMachine:
-    """Return the machine that `written` has described; an error of Python or kernelopt where it is wrong."""
-    n, n_points = whole(header["n"], "n", 0), whole(header["n_points"], "n_points")
-    weights = as_vector(arrays["weights"], "weights")
-    names = as_names(header["names"], weights.size)
-    support = as_indices(arrays["support"], n or n_points, "support", unique=True)
-    coefficients = as_float_array(arrays["coefficients"], "coefficients", ndim=(1, 2))
-    shapes = ((support.size,), (len(names), support.size)) if n else ((0,),)
-    if coefficients.shape not in shapes:
-        raise InputError(f"coefficients must be those of the support, got shape {coefficients.shape}.")
-    storage = None
-    if header["stack"] != GIVEN:
-        storage = stacks.storage(header["stack"], support)
-        if storage.shape[:2] != (len(names), support.size):
-            raise InputError(f"the stack must have {len(names)} kernels, got {len(storage)}.")
-    intercept, value = np.asarray(arrays["numbers"], dtype=float).tolist()  # without a risk there is no value
-    loss = str(header["loss"])
-    return SavedMachine(weights, support, coefficients, intercept, n, n_points, names, storage, value, loss)
+    return SavedMachine(
+        machine.weights,
+        support,
+        each[0] if (each == each[0]).all() else each,
+        float(machine.intercept),
+        machine.n,
+        machine.n_points,
+        joined.names,
+        joined.block(support) if is_evaluated(joined) else None,
+        float(machine.value),
+        machine.loss,
+    )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,23 +12,18 @@ import numpy as np
 
 from kernelopt.certificates import Certificate
 from kernelopt.errors import InputError, MethodError
-from kernelopt.files import check_forms, check_members, forms, write_file
-from kernelopt.grams.written import StackReader, StackWriter
 from kernelopt.learner import Machine
 from kernelopt.methods.learned import chosen_machine, single
-from kernelopt.methods.saved import machine as machines_of
-from kernelopt.methods.saved.machine import SavedMachine
+from kernelopt.methods.saved.machine import SavedMachine, saved_machine
+from kernelopt.records import record, write
 from kernelopt.structure.structure import Structure
-from kernelopt.validation import Array, as_indices, as_model_path, as_vector, boolean, positive, whole
+from kernelopt.validation import Array, as_model_path
 
 if TYPE_CHECKING:
     from kernelopt.methods.solution import Solution
 
-Contents = tuple[dict[str, Any], dict[str, Any]]  # JSON, and arrays by name
-ROUTES = ("closed", "conic", "sign", "none")
-UNIQUE = {"yes": True, "no": False, "unknown": None}
 
-
+@record("solution")
 @dataclass(frozen=True, eq=False, repr=False)
 class SavedSolution:
     """What a file keeps of a `Solution`: its machines with their support, its weights and its certificate.
@@ -55,8 +49,8 @@ class SavedSolution:
         As in `Solution`.
     shared : bool
         Whether all machines have the same weights.
-    written : tuple of two dicts
-        What the file says, JSON and arrays, which `save` writes again.
+    point : tuple of arrays
+        The point of the certificate, in the order of the problem's variables; empty with matrix variables.
     """
 
     status: str
@@ -73,7 +67,11 @@ class SavedSolution:
     solve_time: float
     certify_time: float
     shared: bool
-    written: tuple[Mapping[str, Any], Mapping[str, Any]]
+    point: tuple[Array, ...]
+
+    def __post_init__(self) -> None:
+        if np.isnan([self.value, self.lower, self.upper, self.certificate.floor]).any():
+            raise ValueError("the value and the bounds must be numbers, got NaN")
 
     @property
     def lower(self) -> float:
@@ -153,7 +151,7 @@ class SavedSolution:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the solution to a file again, as `Solution.save` does, and return the path."""
         target = as_model_path(path, "path")
-        write_file(target, "solution", *self.written)
+        write(target, self)
         return target
 
     def point_in(self, problem: cp.Problem) -> dict[cp.Variable, Array]:
@@ -166,15 +164,14 @@ class SavedSolution:
         InputError
             If the problem has other variables.
         """
-        arrays, variables = self.written[1], Structure(problem).user_variables
-        values = [arrays[f"point.{k}"] for k in range(len(variables)) if f"point.{k}" in arrays]
-        wanted, got = [np.shape(value) for value in values], [variable.shape for variable in variables]
-        if wanted != got or f"point.{len(variables)}" in arrays:
+        variables = Structure(problem).user_variables
+        wanted, got = [value.shape for value in self.point], [variable.shape for variable in variables]
+        if wanted != got:
             raise InputError(
                 f"problem must be built as the one that was solved, with variables of shapes {wanted}, got "
                 f"variables of shapes {got} in certify. Matrix variables are not saved."
             )
-        return dict(zip(variables, values, strict=True))
+        return dict(zip(variables, self.point, strict=True))
 
     def __repr__(self) -> str:
         return f"<SavedSolution: {self}>"
@@ -185,8 +182,8 @@ class SavedSolution:
         return f"{self.status} by {self.method}: {self.certificate}{support}"
 
 
-def contents(solution: Solution | SavedSolution, *, machines: bool = True) -> Contents:
-    """Return what a file keeps of a solution: JSON, and arrays by name.
+def saved(solution: Solution | SavedSolution, *, machines: bool = True) -> SavedSolution:
+    """Return what a file keeps of a solution.
 
     Without `machines` it is the certificate with its point and dual variables, for an estimator, which keeps
     its own machines and states its own problem.
@@ -194,119 +191,32 @@ def contents(solution: Solution | SavedSolution, *, machines: bool = True) -> Co
     Raises
     ------
     MethodError
-        If the solution does not predict at new points, or a kernel function cannot be written as text.
+        If the solution does not predict at new points.
     """
     if isinstance(solution, SavedSolution):
-        header, arrays = solution.written
-        return dict(header), dict(arrays)
+        return solution
     if machines and not solution.learned:
         raise MethodError(
             "a solution that is saved must have learned a combination of kernels, got one that has none. "
             "Save the values of its variables with numpy.savez, or solution.certificate.save(path)."
         )
-    stacks, arrays, headers = StackWriter(), dict[str, Any](), []
-    for k, learned in enumerate(solution.learned if machines else ()):
-        header, of_machine = machines_of.written(learned, stacks)
-        headers.append(header)
-        arrays |= {f"machine.{k}.{name}": array for name, array in of_machine.items()}
-    certificate = solution.certificate
-    arrays |= stacks.arrays
-    if all(np.ndim(values) < 2 for values in certificate.point.values()):
-        arrays |= {f"point.{k}": values for k, values in enumerate(certificate.point.values())}
+    certificate, learned = solution.certificate, solution.learned if machines else ()
+    point = tuple(map(np.asarray, certificate.point.values()))
     simple = all(isinstance(each, Machine) for each in certificate.machines)
-    trained = [each.alpha for each in certificate.machines] if simple else []
-    for name, alphas in (("alpha", certificate.alphas), ("trained", trained)):
-        for k, alpha in enumerate(alphas):
-            rows = np.flatnonzero(alpha)
-            arrays |= {f"{name}.{k}": alpha[rows], f"{name}.{k}.rows": rows}
-    arrays["bounds"] = np.array([solution.value, certificate.lower, certificate.upper, certificate.floor])
-    arrays["residuals"] = np.array(list(certificate.residuals.values()), dtype=float)
-    arrays["history"] = np.array(solution.history, dtype=float).reshape(-1, 3)
-    arrays["seconds"] = np.array([solution.build_time, solution.solve_time, solution.certify_time])
-    header = {
-        "status": solution.status,
-        "method": solution.method,
-        "solver": solution.solver,
-        "iterations": None if solution.iterations is None else int(solution.iterations),
-        "weights_unique": next(text for text, value in UNIQUE.items() if value is solution.weights_unique),
-        "tol": solution.tol,
-        "shared": isinstance(solution.weights, np.ndarray),
-        "route": certificate.route,
-        "reason": certificate.reason,
-        "assumes": list(certificate.assumes),
-        "feasible": certificate.feasible,
-        "residuals": list(certificate.residuals),
-        "alphas": [alpha.size for alpha in certificate.alphas],
-        "trained": [alpha.size for alpha in trained],
-        "machines": headers,
-        "arrays": forms(arrays),
-    }
-    return header, arrays
-
-
-def from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> SavedSolution:
-    """Return the solution of `contents`; an error of Python or of kernelopt where something is wrong."""
-    check_forms(header, arrays)
-    for kind, entries in (("alpha", header["alphas"]), ("machine", header["machines"])):
-        check_members(arrays, kind, entries)
-    stacks = StackReader(arrays)
-    value, lower, upper, floor = map(float, np.asarray(arrays["bounds"], dtype=float))
-    if np.isnan([value, lower, upper, floor]).any():
-        raise ValueError("the value and the bounds must be numbers, got NaN")
-    sizes = np.asarray(arrays["residuals"], dtype=float).tolist()
-    if header["route"] not in ROUTES:
-        raise ValueError(f"unknown route {header['route']!r}")
-    certificate = Certificate(
-        lower,
-        upper,
-        header["route"],
-        residuals=dict(zip(map(str, header["residuals"]), sizes, strict=True)),
-        reason=str(header["reason"]),
-        assumes=tuple(map(str, header["assumes"])),
-        feasible=boolean(header["feasible"], "feasible"),
-        alphas=tuple(dual_variables(arrays, "alpha", header["alphas"])),
-        machines=tuple(
-            Machine(np.nan, a, np.nan) for a in dual_variables(arrays, "trained", header["trained"])
-        ),
-        floor=floor,
-        source="it was read from a file",
-    )
-    machines = tuple(
-        machines_of.read(each, starting(arrays, f"machine.{k}."), stacks)
-        for k, each in enumerate(header["machines"])
-    )
-    iterations, tol = header["iterations"], header["tol"]
-    build, solve, certify = as_vector(arrays["seconds"], "seconds", size=3).tolist()
     return SavedSolution(
-        status=str(header["status"]),
-        method=str(header["method"]),
-        solver=str(header["solver"]),
-        value=value,
-        certificate=certificate,
-        weights_unique=UNIQUE[header["weights_unique"]],
-        tol=None if tol is None else positive(tol, "tol"),
-        machines=machines,
-        iterations=None if iterations is None else whole(iterations, "iterations", 0),
-        history=tuple(map(tuple, np.asarray(arrays["history"], dtype=float).reshape(-1, 3).tolist())),
-        build_time=build,
-        solve_time=solve,
-        certify_time=certify,
-        shared=boolean(header["shared"], "shared") or len(machines) == 1,
-        written=(header, arrays),
+        status=solution.status,
+        method=solution.method,
+        solver=solution.solver,
+        value=float(solution.value),
+        certificate=certificate if simple else replace(certificate, machines=()),
+        weights_unique=solution.weights_unique,
+        tol=solution.tol,
+        machines=tuple(map(saved_machine, learned)),
+        iterations=solution.iterations,
+        history=solution.history,
+        build_time=solution.build_time,
+        solve_time=solution.solve_time,
+        certify_time=solution.certify_time,
+        shared=isinstance(solution.weights, np.ndarray) or len(learned) == 1,
+        point=point if all(values.ndim < 2 for values in point) else (),
     )
-
-
-def dual_variables(arrays: Mapping[str, Any], name: str, sizes: Sequence[Any]) -> Iterator[Array]:
-    """Return vectors of the given sizes, of which the file has the entries that are not zero."""
-    for k, n in enumerate(sizes):
-        alpha = np.zeros(whole(n, f"{name}.{k}"))
-        rows = np.asarray(arrays[f"{name}.{k}.rows"])
-        if rows.size:  # else alpha is zero
-            rows = as_indices(rows, alpha.size, "the rows of alpha", unique=True)
-            alpha[rows] = as_vector(arrays[f"{name}.{k}"], "alpha", rows.size)
-        yield alpha
-
-
-def starting(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Return the arrays whose names start with a prefix, without it."""
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -18,7 +18,7 @@ import numpy as np
 from kernelopt.certificates.lower.near import Proof
 from kernelopt.certificates.lower.splitting import Split
 from kernelopt.fidelities import Proximal
-from kernelopt.methods.checkpoint import State, by_number, listed
+from kernelopt.methods.checkpoint import State
 from kernelopt.methods.control import Control
 from kernelopt.methods.similarity.iterate import (
     Iterate,
@@ -88,17 +88,14 @@ class KernelStep:
 def split_state(split: Split, iterations: int, proof: Proof) -> State:
     """Return the state of the method after some iterations."""
     numbers = {"sigma": split.sigma, "changed": split.changed, "iterations": iterations}
-    scalars = {name: np.array(value) for name, value in numbers.items()}
-    matrices = by_number("X", split.X) | by_number("U", split.U)
-    return scalars | matrices | {"alpha": proof.alpha, "gamma": proof.gamma}
+    return numbers | {"X": split.X, "U": split.U, "alpha": proof.alpha, "gamma": proof.gamma}
 
 
 def restore(split: Split, state: State) -> int:
     """Take up the matrices and the penalty of a state; return its number of iterations, zero without one."""
     if not state:
         return 0
-    split.X, split.U = listed(state, "X"), listed(state, "U")
-    split.sigma, split.changed = float(state["sigma"]), int(state["changed"])
+    split.X, split.U, split.sigma, split.changed = (state[name] for name in ("X", "U", "sigma", "changed"))
     return int(state["iterations"])
 
 

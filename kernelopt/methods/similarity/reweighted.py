@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelopt.certificates.lower.near import Proof, dual_factor, lengths
 from kernelopt.fidelities import Radial
-from kernelopt.methods.checkpoint import by_number, kept, listed
+from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import Control
 from kernelopt.methods.similarity.iterate import (
     BestResponse,
@@ -104,7 +104,7 @@ def reweighted_iterates(problem: Nearness, control: Control, radial: Radial) -> 
     """
     inner = inner_problem(problem, control.resumed)
     squares = QuadraticMajorants(problem, inner, radial)
-    squares.s = listed(control.resumed, "s") or squares.s
+    squares.s = control.resumed.get("s", squares.s)
     tol, steps = np.inf, FIRST_STEPS
     while True:
         squares.update_inner_problem()
@@ -118,7 +118,7 @@ def reweighted_iterates(problem: Nearness, control: Control, radial: Radial) -> 
         alpha, gamma = inner.alpha.copy(), inner.gamma.copy()
         response = BestResponse(problem, present_values(inner, problem), s, kappa)
         proof = Proof(kappa**0.5 * alpha, gamma, response.U)
-        state = kept(**by_number("s", s), alpha=alpha, gamma=gamma)
+        state = kept(s=s, alpha=alpha, gamma=gamma)
         yield Iterate(lower, upper, response.X, alpha, gamma, proof, state)
         squares.update_scales(d)
         present_gap = (control.upper - control.lower) / problem.factor

@@ -21,7 +21,7 @@ from kernelopt.certificates.lower.minorants import minorants
 from kernelopt.certificates.upper.feasibility import FeasibleSet
 from kernelopt.errors import MethodError
 from kernelopt.language.terms import terms
-from kernelopt.methods.checkpoint import State, by_number, listed
+from kernelopt.methods.checkpoint import State
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.methods.results import closed_certificate
@@ -140,7 +140,7 @@ class SpectralMasterRun:
         control, at, single = self.control, self.at, self.match.single
         machines = Machines(single.risk.learner, at.stack, MACHINE_GAP * control.tol)
         subspace, master = self.subspace, self.master
-        cuts = [machines.cut(alpha) for alpha in listed(control.resumed, "alpha")]
+        cuts = [machines.cut(alpha) for alpha in control.resumed.get("alpha", ())]
         self.best = best = machines.train(self.first_weights(), cuts[-1].alpha if cuts else self.warm_alpha())
         for cut in (*cuts, best.cut):
             master.add(cut, best.mu)
@@ -184,7 +184,7 @@ class SpectralMasterRun:
         at = self.at
         if not self.control.resumed:
             return at.centre
-        mu = at.centre + at.D @ self.control.resumed["x"]
+        mu: Array = at.centre + at.D @ self.control.resumed["x"]
         lowest = float(at.lowest(mu, 1)[0][0])
         return at.centre + min(feasible_share(lowest), at.null_share(mu)) * (mu - at.centre)
 
@@ -193,7 +193,7 @@ class SpectralMasterRun:
         at, best = self.at, self.best
         mu = at.centre if best is None else best.mu
         x = np.asarray(np.linalg.lstsq(at.D, mu - at.centre, rcond=None)[0], dtype=float)
-        return {"x": x, "V": self.subspace.V, **by_number("alpha", (c.alpha for c in self.master.cuts))}
+        return {"x": x, "V": self.subspace.V, "alpha": [c.alpha for c in self.master.cuts]}
 
     def warm_alpha(self) -> Array | None:
         """Return the alpha of an earlier method, None without one."""
