@@ -7,50 +7,28 @@ writing alone (`rendering.gathered`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.atoms.affine.binary_operators import MulExpression
 from cvxpy.constraints import PSD, Equality, Inequality
 from cvxpy.constraints.constraint import Constraint
 
-from kernelopt.duality.adjoints import value_of
-from kernelopt.duality.algebra import (
-    coefficient,
-    flattened,
-    is_known,
-    scaled,
-    sum_of,
-    uses,
-    variable_in,
-)
+from kernelopt.duality.adjoints import uniform, value_of
 from kernelopt.duality.equations import CONES, Equation, Swept, symmetrised
-from kernelopt.duality.lagrangian import Term, total
-from kernelopt.duality.squares import Excess, PositivePart, positive_part_of
+from kernelopt.duality.squares import PositivePart, positive_part_of
+from kernelopt.duality.sums import scaled, sum_of, terms_of, uses
+from kernelopt.duality.written import fresh
 from kernelopt.language.risk import Risk
 from kernelopt.structure.structure import implies
-from kernelopt.structure.trees import replaced
+from kernelopt.structure.trees import copied_constraint, replaced
 
 INSIDE = ("entr", "log", "log_det", "tr_inv", "Risk")  # the domain lies in the cone of a signed argument
 POSITIVE = ("log", "log1p", "log_det", "exp")  # the cost is finite only where y is positive
-
-
-@dataclass(frozen=True, eq=False)
-class Row:
-    """The gradient's equation of a variable: the sum of the parts is in the cone of its kind."""
-
-    equation: Equation
-    parts: tuple[cp.Expression, ...]
-
-    def stated(self) -> Constraint:
-        """Return the constraint."""
-        if self.equation.special:
-            return self.equation.constraint
-        v = self.equation.variable
-        found = CONES[self.equation.kind](symmetrised(v, sum_of(self.parts, v)))
-        return found.set_label(self.equation.constraint.label)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +38,10 @@ class Stated:
     Attributes
     ----------
     swept : Swept
-    value : tuple of cvxpy expressions
-        The terms of the maximum.
-    rows : tuple of Row
+    value : cvxpy expression
+        What is maximised.
+    rows : dict from Equation to cvxpy expression
+        The gradients by the variables.
     constraints : tuple of cvxpy constraints
         The domains of the terms and the cones of the multipliers.
     gone : dict from variable id to (variable, expression or None)
@@ -72,82 +51,89 @@ class Stated:
     """
 
     swept: Swept
-    value: tuple[cp.Expression, ...]
-    rows: tuple[Row, ...]
+    value: cp.Expression
+    rows: dict[Equation, cp.Expression]
     constraints: tuple[Constraint, ...]
     gone: dict[int, tuple[cp.Variable, Any]] = field(default_factory=dict)
     hidden: dict[int, PositivePart] = field(default_factory=dict)
 
     def problem(self) -> cp.Problem:
         """Return the maximum as a problem."""
-        value = total(list(self.value)) if self.value else cp.Constant(0.0)
-        return cp.Problem(cp.Maximize(value), [*self.constraints, *(row.stated() for row in self.rows)])
+        rows = [constraint_of(row, G) for row, G in self.rows.items()]
+        return cp.Problem(cp.Maximize(self.value), [*self.constraints, *rows])
 
     def keeps_dpp(self) -> bool:
         """Whether no product of parameters has come about, so that new values need no new dual."""
         problem = self.problem()
         return not problem.parameters() or bool(problem.is_dpp())
 
-    def without(self, gone: Row | Constraint) -> Stated:
+    def without(self, gone: Equation | Constraint) -> Stated:
         """Return the dual without a gradient's equation, or another constraint."""
-        rows, constraints = (tuple(c for c in cs if c is not gone) for cs in (self.rows, self.constraints))
-        return replace(self, rows=rows, constraints=constraints)
+        constraints = tuple(c for c in self.constraints if c is not gone)
+        return replace(
+            self, rows={row: G for row, G in self.rows.items() if row is not gone}, constraints=constraints
+        )
 
-    def with_variable(self, v: cp.Variable, e: cp.Expression, label: str | None = None) -> Stated:
+    def with_variable(self, v: cp.Variable, e: cp.Expression, label: str = "") -> Stated:
         """Return the dual with an expression in the place of a variable.
 
         Constraints in which that changes something get the label, where there is one.
         """
         memo: dict[int, Any] = {id(v): e}
+        constraints = tuple(
+            copied_constraint(c, memo).set_label(label or c.label or "") if uses([c], v) else c
+            for c in self.constraints
+        )
+        rows = {row: replaced(G, memo) for row, G in self.rows.items()}
+        gone = {key: (w, replaced(d, memo)) for key, (w, d) in self.gone.items()} | {v.id: (v, e)}
+        return replace(self, value=replaced(self.value, memo), rows=rows, constraints=constraints, gone=gone)
 
-        def changed(c: Any) -> Any:
-            args = [replaced(arg, memo) for arg in c.args]
-            if all(new is old for new, old in zip(args, c.args, strict=True)):
-                return c
-            return c.copy(args).set_label(label or c.label or "") if label or c.label else c.copy(args)
-
-        value = tuple(replaced(part, memo) for part in self.value)
-        rows = tuple(replace(row, parts=tuple(replaced(p, memo) for p in row.parts)) for row in self.rows)
-        gone = {k: (w, d if d is None else replaced(d, memo)) for k, (w, d) in self.gone.items()}
-        constraints = tuple(map(changed, self.constraints))
-        return replace(self, value=value, rows=rows, constraints=constraints, gone=gone | {v.id: (v, e)})
-
-    def with_value(self, new: Sequence[cp.Expression], *gone: cp.Variable) -> Stated:
-        """Return the dual with new terms in the place of the terms of variables that are gone."""
-        kept = [part for part in self.value if not any(uses([part], v) for v in gone)]
-        return replace(self, value=(*new, *kept), gone=self.gone | {v.id: (v, None) for v in gone})
+    def with_value(self, new: cp.Expression, *gone: cp.Variable) -> Stated:
+        """Return the dual with a new term in the place of the terms of variables that are gone."""
+        kept = [(k, e) for k, e in terms_of(self.value) if not any(uses([e], v) for v in gone)]
+        value = sum_of([(1.0, new), *kept], ())
+        return replace(self, value=value, gone=self.gone | {v.id: (v, None) for v in gone})
 
 
 class Solvable(NamedTuple):
-    """A gradient's equation k y + rest, in which the term with <y, argument> brings y, and no other has y."""
+    """A gradient k y + rest, in which the term of an atom with <y, argument> brings y, and no other has y."""
 
-    row: Row
+    row: Equation
     y: cp.Variable
     k: float
-    rest: list[cp.Expression]
-    term: Term
+    rest: cp.Expression
+    atom: Any
+    weight: Any  # None where it is not a number
     argument: cp.Expression
+
+
+def constraint_of(row: Equation, G: cp.Expression) -> Constraint:
+    """Return the constraint that a gradient is in its cone."""
+    if row.special:
+        return row.constraint
+    return CONES[row.kind](symmetrised(row.variable, G)).set_label(row.constraint.label)
 
 
 def stated(swept: Swept) -> Stated:
     """Return the swept dual as it stands before the first rule."""
     found = swept.lagrangian
-    rows = tuple(Row(e, tuple(term for part in e.parts for term in flattened(part))) for e in swept.equations)
+    rows = {row: sum_of([(1.0, part) for part in row.parts], row.variable.shape) for row in swept.equations}
     constraints = [c for t in found.terms for c in t.domain] + found.cones
-    return Stated(swept, tuple(swept.value), rows, tuple(constraints))
+    return Stated(swept, swept.problem.objective.args[0], rows, tuple(constraints))
 
 
 def solvable(state: Stated) -> Iterator[Solvable]:
     """Yield the gradient's equations that determine the variable y of a term."""
-    owners = [(coefficient(y)[1], t, a) for t in state.swept.lagrangian.terms for y, a in t.pairs]
-    for row in state.rows:
-        for j, part in enumerate(row.parts if not row.equation.special else ()):
-            k, y = coefficient(part)
-            found = next(((t, a) for v, t, a in owners if v is y and isinstance(y, cp.Variable)), None)
-            rest = [p for n, p in enumerate(row.parts) if n != j]
-            others = [p for r in state.rows if r is not row for p in r.parts]
-            if found and y.shape == row.equation.variable.shape and not uses([*rest, *others], y):
-                yield Solvable(row, y, k, rest, *found)
+    owners = {id(terms_of(y)[0][1]): (t, a) for t in state.swept.lagrangian.terms for y, a in t.pairs}
+    for row, G in state.rows.items():
+        terms = terms_of(G) if not row.special else []
+        for k, y in terms:
+            rest = [(c, e) for c, e in terms if e is not y]
+            others = [*(e for _, e in rest), *state.without(row).rows.values()]
+            alone = isinstance(y, cp.Variable) and len(rest) == len(terms) - 1 and not uses(others, y)
+            if alone and id(y) in owners and y.shape == row.variable.shape:
+                term, a = owners[id(y)]
+                yield Solvable(row, y, k, sum_of(rest, y.shape), term.atom, value_of(term.weight), a)
 
 
 def minus_rest(state: Stated) -> Stated | None:
@@ -159,19 +145,18 @@ def minus_rest(state: Stated) -> Stated | None:
     cone is said twice, and the problem without the second statement has the same optimum and the equation
     y + rest = 0. The signs of y become constraints.
     """
-    for row, y, k, rest, term, a in solvable(state):
-        x, label, kind = row.equation.variable, row.equation.constraint.label, type(term.atom).__name__
-        weighed = value_of(term.weight) is not None
-        if row.equation.kind != "free" and not (kind in INSIDE and a is x and weighed):
+    for row, y, k, rest, atom, weight, a in solvable(state):
+        label, kind = row.constraint.label, type(atom).__name__
+        inside = kind in INSIDE and a is row.variable and weight is not None
+        whole = symmetrised(row.variable, rest)
+        if not (row.kind == "free" or inside) or not (whole is rest or y.is_symmetric()):
             continue
-        plain = sum_of(rest, x)
-        whole = symmetrised(x, plain)
-        e = scaled(-1 / k, [whole], x)
+        e = scaled(-1 / k, whole)
         found = state.without(row).with_variable(y, e, label)
-        if (whole is not plain and not y.is_symmetric()) or not found.keeps_dpp():
+        if not found.keeps_dpp():
             continue
         signs = y.attributes["nonneg"] or y.attributes["PSD"]
-        if signs and not (kind in POSITIVE and weighed):
+        if signs and (kind not in POSITIVE or weight is None):
             sign = (e >= 0 if y.attributes["nonneg"] else PSD(e)).set_label(label)
             found = replace(found, constraints=(*found.constraints, sign))
         return found
@@ -185,65 +170,49 @@ def log_sum_exp(state: Stated) -> Stated | None:
     rest of the gradient. Its derivative by nu vanishes where exp(-nu - 1) sum_i exp(e_i) = s, and the value
     there is -s log sum_i exp(e_i) + s log s.
     """
-    for row, y, k, rest, term, a in solvable(state):
-        weight = value_of(term.weight)
-        entropy = type(term.atom).__name__ == "entr" and a is row.equation.variable and abs(k) == 1
-        if (
-            not entropy
-            or weight is None
-            or np.any(weight != 1)
-            or row.equation.kind not in ("free", "nonneg")
-        ):
+    for row, y, _, rest, atom, weight, a in solvable(state):
+        entropy = type(atom).__name__ == "entr" and a is row.variable and row.kind in ("free", "nonneg")
+        if not entropy or weight is None or np.any(weight != 1):
             continue
-        for part in rest:
-            c, nu = variable_in(part)
-            if nu is None or nu.attributes["nonneg"] or nu.size != 1:
+        for k, part in terms_of(rest):
+            scalar, new = uniform(part), state.without(row)
+            (c, nu), *more = terms_of(part if scalar is None else scalar, k)
+            if more or not isinstance(nu, cp.Variable) or nu.size != 1 or nu.attributes["nonneg"]:
                 continue
-            others = [p for p in rest if p is not part]
-            elsewhere = [
-                *others,
-                *state.constraints,
-                *(p for r in state.rows if r is not row for p in r.parts),
-            ]
-            sums = [variable_in(part) for part in state.value if uses([part], nu)]
+            others = [(-k, e) for k, e in terms_of(rest) if e is not part]
+            sums = [(k, e) for k, e in terms_of(state.value) if uses([e], nu)]
+            elsewhere = [*(e for _, e in others), *state.constraints, *new.rows.values()]
             if uses(elsewhere, nu) or len(sums) != 1 or sums[0][1] is not nu or sums[0][0] / c >= 0:
                 continue
             s = -sums[0][0] / c
-            smooth = cp.log_sum_exp(scaled(-1.0, others, y))
-            new = [-smooth] if s == 1 else [-s * smooth, cp.Constant(s * np.log(s))]
-            return state.without(row).with_value(new, y, nu)
+            smooth = [(-s, cp.log_sum_exp(sum_of(others, y.shape))), (s, cp.Constant(np.log(s)))]
+            return new.with_value(sum_of(smooth, ()), y, nu)
     return None
 
 
 def positive_part(state: Stated) -> Stated | None:
     """A square over a cone becomes a positive part.
 
-    The minimum of c |x - M|^2 + <rest, x> over x in the cone of non-negative vectors or PSD matrices is taken
-    at the projection of G / (2 c) on it, with G = 2 c M - rest, and is c |M|^2 - |G_+|^2 / (4 c): the cone is
-    its own dual, so that G = G_+ - (-G)_+ with orthogonal parts.
+    The minimum of c |x + M|^2 + <rest, x> over x in the cone of non-negative vectors or PSD matrices is taken
+    at the projection of G / (2 c) on it, with G = -2 c M - rest, and is c |M|^2 - |G_+|^2 / (4 c): the cone
+    is its own dual, so that G = G_+ - (-G)_+ with orthogonal parts.
     """
-    for row, y, _, rest, term, a in solvable(state):
-        x, weight, kind = row.equation.variable, value_of(term.weight), row.equation.kind
-        square = type(term.atom).__name__ == "quad_over_lin" and getattr(term.atom, "axis", None) is None
-        below = value_of(term.atom.args[1]) if square and kind in ("PSD", "nonneg") else None
-        shifts = [t for t in flattened(a) if t is not x]
-        if (
-            below is None
-            or weight is None
-            or len(flattened(a)) != len(shifts) + 1
-            or not all(map(is_known, shifts))
-        ):
+    for row, y, _, rest, atom, weight, a in solvable(state):
+        x, terms = row.variable, terms_of(a)
+        M = sum_of([(k, e) for k, e in terms if e is not x], x.shape)
+        square = type(atom).__name__ == "quad_over_lin" and getattr(atom, "axis", None) is None
+        below = value_of(atom.args[1]) if square and row.kind in ("PSD", "nonneg") else None
+        shift = value_of(M) if [k for k, e in terms if e is x] == [1.0] else None
+        if below is None or weight is None or shift is None:
             continue
         c = float(weight.flat[0]) / float(below.flat[0])
-        M = sum((np.broadcast_to(value_of(t), x.shape) for t in shifts), start=np.zeros(x.shape))  # a = x + M
-        G = symmetrised(x, scaled(-1.0, [cp.Constant(2 * c * M)] * bool(M.any()) + rest, x))
+        G = symmetrised(x, scaled(-1.0, rest + 2 * c * M if shift.any() else rest))
         part = cp.sum_squares(cp.pos(G))
-        if kind == "PSD":
-            part, above = positive_part_of(G, state.swept.new.name("P"))
+        if row.kind == "PSD":
+            part, above = positive_part_of(G, fresh("P", state.swept.new.taken))
             constraints = (*state.constraints, above.set_label("positive part"))
             state = replace(state, constraints=constraints, hidden={**state.hidden, part.P.id: part})
-        value = [scaled(-1 / (4 * c), [part], x)]
-        value += [scaled(c, [cp.sum_squares(cp.Constant(M))], x)] if M.any() else []
+        value = sum_of([(-1 / (4 * c), part), (c, cp.sum_squares(cp.Constant(shift)))], ())
         return state.without(row).with_value(value, y)
     return None
 
@@ -255,31 +224,25 @@ def floor(state: Stated) -> Stated | None:
     accept a convex e inside of a function only where the function does not decrease, and in a maximum does
     not increase. So no larger v is better, and v = e.
     """
-    stated = [(c, c, None) for c in state.constraints]
-    stated += [(row, row.stated(), row.equation.constraint.label) for row in state.rows]
-    for gone, c, label in stated:
-        for v, e in floors(c):
-            rest = state.without(gone)
-            cones = [q for q in rest.problem().constraints if not isinstance(q, Inequality | Equality | PSD)]
-            if uses(cones, v) or (v.attributes["nonneg"] and not e.is_nonneg()):
+    rows = [(row, constraint_of(row, G), row.constraint.label) for row, G in state.rows.items()]
+    for gone, c, label in [*((c, c, "") for c in state.constraints), *rows]:
+        terms = terms_of(c.expr, -1.0) if isinstance(c, Inequality) else []
+        for k, v in terms:
+            e = sum_of([(-j / k, t) for j, t in terms if t is not v], c.shape)
+            lower = isinstance(v, cp.Variable) and k > 0 and e.is_convex() and not e.is_affine()
+            if (
+                not lower
+                or e.shape != v.shape
+                or uses([e], v)
+                or (v.attributes["nonneg"] and not e.is_nonneg())
+            ):
                 continue
-            found = rest.with_variable(v, e, label)
-            if all(p.is_concave() for p in found.value) and found.problem().is_dcp() and found.keeps_dpp():
+            found = state.without(gone)
+            cones = [q for q in found.problem().constraints if not isinstance(q, Inequality | Equality | PSD)]
+            found = found.with_variable(v, e, label)
+            if not uses(cones, v) and found.problem().is_dcp() and found.keeps_dpp():
                 return found
     return None
-
-
-def floors(c: Any) -> Iterator[tuple[cp.Variable, cp.Expression]]:
-    """Yield (v, e) where a constraint says v >= e with a convex e that is not affine."""
-    terms = [*flattened(c.args[0], -1.0), *flattened(c.args[1])] if isinstance(c, Inequality) else []
-    for term in terms:
-        k, v = variable_in(term)
-        others = [t for t in terms if t is not term and (not is_known(t) or value_of(t).any())]
-        if v is None or k <= 0 or v.shape != c.expr.shape or not others or uses(others, v):
-            continue
-        e = scaled(-1 / k, others, v)
-        if e.shape == v.shape and e.is_convex() and not e.is_affine():
-            yield v, e
 
 
 def absorbed(state: Stated) -> Stated | None:
@@ -289,19 +252,19 @@ def absorbed(state: Stated) -> Stated | None:
     Both are -c/2 <S + 2 Z / c, K>, and S + 2 Z / c may be any matrix above alpha alpha'. So Z := 0 loses
     nothing, and an optimal Z may be read as c/2 (S - alpha alpha').
     """
-    for multiplier in state.swept.lagrangian.multipliers:
-        cone = multiplier.user and isinstance(multiplier.constraint, PSD) and len(multiplier.variables) == 1
-        for term in (
-            state.swept.lagrangian.terms if cone and multiplier.variables[0].id not in state.gone else ()
-        ):
-            (Z,), K, weight = multiplier.variables, multiplier.constraint.args[0], value_of(term.weight)
-            kernels = term.atom.learner.kernels if isinstance(term.atom, Risk) and weight is not None else ()
-            if any(implies(K, kernel) and implies(kernel, K) for kernel in kernels):
-                S, alpha = (next(v for v in term.variables if v.name().startswith(n)) for n in ("S", "alpha"))
-                more = K.shape[0] - alpha.size
-                whole = cp.hstack([alpha, np.zeros(more)]) if more else alpha
-                done = state.with_variable(Z, cp.Constant(np.zeros(Z.shape)))
-                return replace(done, gone={**done.gone, Z.id: (Z, float(weight) / 2 * Excess(S, (S, whole)))})
+    found = state.swept.lagrangian
+    for multiplier, term in product(found.multipliers, found.terms):
+        Z, weight = multiplier.variables[0], value_of(term.weight)
+        cone = multiplier.user and isinstance(multiplier.constraint, PSD) and Z.id not in state.gone
+        if not cone or weight is None or not isinstance(term.atom, Risk):
+            continue
+        K = multiplier.constraint.args[0]
+        if any(implies(K, kernel) and implies(kernel, K) for kernel in term.atom.learner.kernels):
+            block = next(c for c in term.domain if isinstance(c, PSD)).args[0]  # [[S, alpha], [alpha', 1]]
+            S, alpha = block.args[0].args
+            whole = float(weight) / 2 * (S - MulExpression(alpha, alpha.T))
+            done = state.with_variable(Z, cp.Constant(np.zeros(Z.shape)))
+            return replace(done, gone={**done.gone, Z.id: (Z, whole)})
     return None
 
 
@@ -309,12 +272,9 @@ RULES = (absorbed, floor, log_sum_exp, minus_rest, positive_part)
 
 
 def on_the_board(swept: Swept) -> Iterator[tuple[Any, Stated]]:
-    """Yield the rules in the order in which they apply, each with what is stated after it."""
-    state: Stated | None = stated(swept)
-    while state is not None:
-        now = state
-        for rule in RULES:
-            state = rule(now)
-            if state is not None:
-                yield rule, state
-                break
+    """Yield (None, what is stated first), and each rule that applies with what is stated after it."""
+    found: tuple[Any, Stated] | None = (None, stated(swept))
+    while found is not None:
+        yield found
+        now = found[1]
+        found = next(((rule, new) for rule in RULES if (new := rule(now)) is not None), None)

@@ -41,7 +41,7 @@ class Derivation:
     def __str__(self) -> str:
         parts = ["The problem\n" + problem_text(self.primal)]
         for i, step in enumerate(self.steps, 1):
-            lines = [line for part in step.lines for line in broken(part.signed_text, WIDTH, "  ", "      ")]
+            lines = [line for part in step.lines for line in broken(part.text, WIDTH, "  ", "      ")]
             checked = broken(f"check: {step.checked}", WIDTH, "  ", "    ")
             parts.append("\n".join([f"{i}. {step.title}", *lines, *checked]))
         parts.append("The dual\n" + problem_text(self.dual))
@@ -53,7 +53,7 @@ class Derivation:
     def _repr_latex_(self) -> str:
         rows = [f"**The problem**\n\n$$\n{latex_array(self.primal)}\n$$"]
         for i, step in enumerate(self.steps, 1):
-            formulas = " \\\\\n".join(f"& {line.signed_tex}" for line in step.lines)
+            formulas = " \\\\\n".join(f"& {line.tex}" for line in step.lines)
             body = f"\n\n$$\n\\begin{{aligned}}\n{formulas}\n\\end{{aligned}}\n$$" if step.lines else ""
             rows.append(f"**{i}. {step.title}**{body}\n\nCheck: {step.checked}.")
         rows.append(f"**The dual**\n\n$$\n{latex_array(self.dual)}\n$$")

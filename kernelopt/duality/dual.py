@@ -12,7 +12,7 @@ import numpy as np
 from cvxpy.constraints.constraint import Constraint
 from cvxpy.reductions.solution import Solution
 
-from kernelopt.duality.board import Stated, on_the_board, stated
+from kernelopt.duality.board import Stated, on_the_board
 from kernelopt.duality.check import Check, checked, error_of
 from kernelopt.duality.equations import Swept
 from kernelopt.duality.layout import latex_problem, problem_text
@@ -90,7 +90,7 @@ class Dual(cp.Problem):  # type: ignore[misc]
     @classmethod
     def of(cls, structure: Structure, swept: Swept, parametric: bool) -> Dual:
         """Return the dual of a problem that has been swept."""
-        made = Made(structure, swept, ((None, stated(swept)), *on_the_board(swept)), parametric)
+        made = Made(structure, swept, tuple(on_the_board(swept)), parametric)
         told = made.state.problem()
         value = told.objective.args[0]
         objective = cp.Minimize(-value) if structure.maximize else cp.Maximize(value)

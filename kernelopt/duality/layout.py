@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
 from kernelopt.duality.statement import Statement
-from kernelopt.duality.written import Written, latex_name, word
+from kernelopt.duality.tree import Tree
+from kernelopt.duality.written import latex_name, word
 
 WIDTH = 80  # columns of a terminal
 COLUMN = 38  # of a problem beside another: two of them, with " | " between, fill 79
@@ -40,7 +41,7 @@ def entries(statement: Statement, width: int, margin: int) -> list[list[str]]:
     """Return the lines of each entry in a column; the tags of the constraints end at the margin."""
     over = ", ".join(v.text for v in statement.variables)
     head = f"{'maximize' if statement.maximize else 'minimize'}{' over ' * bool(over)}{over}"
-    found = [broken(head, width, "", "    "), broken(statement.value.signed_text, width)]
+    found = [broken(head, width, "", "    "), broken(statement.value.text, width)]
     found += [["subject to"]] * bool(statement.lines)
     for line in statement.lines:
         tag, lines = line.named.text, broken(line.whole.text, margin)
@@ -95,18 +96,18 @@ def latex_array(statement: Statement) -> str:
     over = ", ".join(v.tex for v in statement.variables)
     head = (r"\max" if statement.maximize else r"\min") + (f"_{{{over}}}" if over else "")
     rows = [(r"\mathrm{s.t.}" * (not i), s.whole.tex, s.named.tex) for i, s in enumerate(statement.lines)]
-    return table("lll", [(head, statement.value.signed_tex), *rows])
+    return table("lll", [(head, statement.value.tex), *rows])
 
 
 def latex_problem(
-    *statements: Statement, equations: Sequence[tuple[Written, Written]] = (), legend: Legend = ()
+    *statements: Statement, equations: Sequence[tuple[Tree, Tree]] = (), legend: Legend = ()
 ) -> str:
     """Return problems side by side as a displayed formula, with equations and the table of the data below it.
 
     Definitions are equations, and not in the table.
     """
     parts = ["\n\\qquad\n".join(map(latex_array, statements))]
-    parts += [f"{name.tex} = {value.signed_tex}" for name, value in equations]
+    parts += [f"{name.tex} = {value.tex}" for name, value in equations]
     rows = [(latex_name(name), word(meaning)) for name, meaning in legend if not meaning.startswith("= ")]
     parts += [table("ll", rows)] * bool(rows)
     return "\n".join(f"$$\n{part}\n$$" for part in parts)

@@ -10,11 +10,11 @@ import cvxpy as cp
 
 from kernelopt.duality.equations import renamed
 from kernelopt.duality.layout import beside, latex_problem, legend_text
-from kernelopt.duality.notation import Notation
 from kernelopt.duality.primal import primal_of
+from kernelopt.duality.reading import Reader
 from kernelopt.duality.statement import Statement, Tags, constraint_lines, statement_of
-from kernelopt.duality.symbols import DUAL, Symbols
-from kernelopt.duality.written import Written, name_of
+from kernelopt.duality.symbols import Symbols
+from kernelopt.duality.tree import Tree, leaf
 from kernelopt.structure.structure import Structure
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ class Shown:
     Attributes
     ----------
     primal, dual : Statement
-    where : tuple of (name, Written)
+    where : tuple of (name, Tree)
         The multipliers that the dual does not have as variables, as functions of those that it has.
-    sums : tuple of (Written, Written)
+    sums : tuple of (Tree, Tree)
         The kernels as functions of their weights, such as K(theta).
     legend : tuple of (name, meaning)
         The data of both problems, with shapes.
@@ -42,13 +42,13 @@ class Shown:
 
     primal: Statement
     dual: Statement
-    where: tuple[tuple[Written, Written], ...]
-    sums: tuple[tuple[Written, Written], ...]
+    where: tuple[tuple[Tree, Tree], ...]
+    sums: tuple[tuple[Tree, Tree], ...]
     legend: tuple[tuple[str, str], ...]
     of_dual: tuple[tuple[str, str], ...]
 
     def __str__(self) -> str:
-        rows = [(name.text, f"= {value.signed_text}") for name, value in self.where] + list(self.legend)
+        rows = [(name.text, f"= {value.text}") for name, value in self.where] + list(self.legend)
         return beside(self.primal, self.dual) + legend_text(rows)
 
     def __repr__(self) -> str:
@@ -79,12 +79,12 @@ def shown_pair(structure: Structure, dual: cp.Problem, made: Made | None) -> Sho
     return Shown(primal, stated, where, sums, tuple(legend.items()), tuple((told | of_dual).items()))
 
 
-def stated_dual(dual: cp.Problem, notation: Notation, made: Made | None) -> Statement:
+def stated_dual(dual: cp.Problem, notation: Reader, made: Made | None) -> Statement:
     """Return a dual as a statement, with its variables in the order of the sweep.
 
     What is hidden, the matrix of a positive part, is not written; a dual by hand has no such.
     """
-    place = notation.symbols.place = "" if made else DUAL
+    notation.symbols.place = ""
     hidden = made.state.hidden if made else {}
     variables = [v for v in dual.variables() if v.id not in hidden]
     if made:
@@ -92,16 +92,16 @@ def stated_dual(dual: cp.Problem, notation: Notation, made: Made | None) -> Stat
         variables.sort(key=lambda v: order.get(v.name(), len(order)))
     value = notation(dual.objective.args[0])
     kept = [c for c in dual.constraints if not any(v.id in hidden for v in c.variables())]
-    lines = constraint_lines(kept, notation, {}, place)
+    lines = constraint_lines(kept, notation, {})
     return statement_of(isinstance(dual.objective, cp.Maximize), value, lines, variables, notation)
 
 
-def notation_of(structure: Structure, dual: cp.Problem | None = None) -> Notation:
+def notation_of(structure: Structure, dual: cp.Problem | None = None) -> Reader:
     """Return a notation that knows the names of the variables and parameters of a problem and its dual."""
     names = renamed(structure)
     leaves = [*structure.variables, *structure.problem.parameters()]
     leaves += [] if dual is None else [*dual.variables(), *dual.parameters()]
-    return Notation(Symbols({leaf.name() for leaf in leaves} | set(names.values())), names)
+    return Reader(Symbols({leaf.name() for leaf in leaves} | set(names.values())), names)
 
 
 def multiplier_tags(made: Made) -> Tags:
@@ -109,15 +109,15 @@ def multiplier_tags(made: Made) -> Tags:
     found, tags = made.swept.lagrangian, Tags()
     lifted = iter(made.structure.lifted.constraints)
     for m in found.multipliers:
-        tags[id(next(lifted)) if m.user else m.name] = tuple(name_of(v.name()) for v in m.variables)
+        tags[id(next(lifted)) if m.user else m.name] = tuple(leaf(v.name()) for v in m.variables)
     for term in found.terms:
-        alphas = tuple(name_of(v.name()) for v in term.variables if v.name().startswith("alpha"))
+        alphas = tuple(leaf(v.name()) for v in term.variables if v.name().startswith("alpha"))
         tags |= {("risk", id(term.atom)): alphas} if alphas else {}
     return tags
 
 
-def eliminated(made: Made, notation: Notation) -> tuple[tuple[Written, Written], ...]:
+def eliminated(made: Made, notation: Reader) -> tuple[tuple[Tree, Tree], ...]:
     """Return the multipliers of constraints and bounds that the board has in terms of others."""
     gone, found = made.state.gone, made.swept.lagrangian.multipliers
     known = [gone[v.id] for m in found for v in m.variables if v.id in gone]
-    return tuple((name_of(v.name()), notation(e)) for v, e in known if e is not None)
+    return tuple((leaf(v.name()), notation(e)) for v, e in known if e is not None)

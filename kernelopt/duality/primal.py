@@ -9,12 +9,11 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.transforms.indicator import indicator
 
-from kernelopt.duality.notation import Notation
-from kernelopt.duality.reading import is_identity
+from kernelopt.duality.reading import Reader, is_identity
 from kernelopt.duality.statement import Statement, Tags, constraint_lines, statement_of
 from kernelopt.duality.symbols import OBJECTIVE
-from kernelopt.duality.tree import Tree
-from kernelopt.duality.written import Written, name_of
+from kernelopt.duality.tree import Tree, leaf
+from kernelopt.duality.written import fresh
 from kernelopt.language.penalty import weighted
 from kernelopt.structure.structure import RiskTerm, Structure
 from kernelopt.structure.trees import nodes, replaced
@@ -42,7 +41,7 @@ class ExplicitRisk:
     constraints: list[Any]
 
 
-def primal_of(structure: Structure, notation: Notation, tags: Tags) -> tuple[Statement, list[ExplicitRisk]]:
+def primal_of(structure: Structure, notation: Reader, tags: Tags) -> tuple[Statement, list[ExplicitRisk]]:
     """Return a problem as a statement in which every risk is its primal problem in f, b and z."""
     explicit, symbols = [], notation.symbols
     variables, bounds, fits = list(structure.variables), [], []
@@ -53,12 +52,10 @@ def primal_of(structure: Structure, notation: Notation, tags: Tags) -> tuple[Sta
         explicit.append(risk)
         stand_in = value = notation(risk.value)
         if structure.constrained[k] or structure.objective.coefficients is None:
-            stand_in = Written(f"risk{suffix}", r"\mathrm{risk}" + f"_{suffix}" * bool(suffix))
-        notation.substitute(term.stand_in, stand_in)
+            stand_in = leaf(f"risk{suffix}", tex=r"\mathrm{risk}" + f"_{suffix}" * bool(suffix))
+        notation.substitutes[id(term.stand_in)] = stand_in
         variables += risk.variables
-        alpha, *price = tags.get(
-            ("risk", id(term.node)), (name_of(f"alpha{suffix}"), name_of(f"lambda{suffix}"))
-        )
+        alpha, *price = tags.get(("risk", id(term.node)), (leaf(f"alpha{suffix}"), leaf(f"lambda{suffix}")))
         if stand_in is not value:
             variables.append(term.stand_in)
             bound = risk.value <= term.stand_in
@@ -70,11 +67,11 @@ def primal_of(structure: Structure, notation: Notation, tags: Tags) -> tuple[Sta
     value = notation(problem.objective.args[0])
     lines = bounds + fits + constraint_lines(problem.constraints, notation, tags)
     statement = statement_of(structure.maximize, value, lines, variables, notation, tags)
-    symbols.place = ""
+    symbols.place, symbols.dual = "", True
     return statement, explicit
 
 
-def explicit_risk(term: RiskTerm, notation: Notation, suffix: str) -> ExplicitRisk:
+def explicit_risk(term: RiskTerm, notation: Reader, suffix: str) -> ExplicitRisk:
     """Return a risk as its primal problem: 1/2 f'K^+ f + loss(z) with z == f + b."""
     learner, symbols = term.learner, notation.symbols
     symbols.declare(learner.y, "y" + suffix, "labels" if (np.abs(learner.y) == 1).all() else "targets")
@@ -83,7 +80,7 @@ def explicit_risk(term: RiskTerm, notation: Notation, suffix: str) -> ExplicitRi
         symbols.declare(C, "C" + suffix, "weights of the samples")
 
     def new(letter: str, *shape: int) -> cp.Variable:
-        return cp.Variable(shape, name=symbols.fresh(letter + suffix))
+        return cp.Variable(shape, name=fresh(letter + suffix, symbols.taken))
 
     n, several = learner.n, len(term.kernels) > 1
     functions = [new(f"f{m}" if several else "f", n) for m in range(len(term.kernels))]
@@ -91,14 +88,14 @@ def explicit_risk(term: RiskTerm, notation: Notation, suffix: str) -> ExplicitRi
     z = new("z", n)
     loss = term.loss.expression(z, learner.y)
     slacks = [v for v in loss.variables() if v is not z]
-    notation.read.names |= {v.id: symbols.fresh(v.name() + suffix) for v in slacks}
+    notation.names |= {v.id: fresh(v.name() + suffix, symbols.taken) for v in slacks}
     indicators = [node for node in nodes(loss) if isinstance(node, indicator)]
     loss = replaced(loss, {id(node): cp.Constant(0.0) for node in indicators})
     squares = []
     for f, K in zip(functions, term.kernels, strict=True):
         squares.append(cp.Variable())
-        tree = Tree("inverse form", (notation.read(f), kernel(K, n, notation)))
-        notation.read.substitutes[id(squares[-1])] = tree
+        tree = Tree("inverse form", (notation(f), kernel(K, n, notation)))
+        notation.substitutes[id(squares[-1])] = tree
     value = length_square(squares, learner.norm) / 2 + loss
     fit = z == cp.sum([*functions, *bias])
     constraints = [c for node in indicators for c in node.args]
@@ -114,10 +111,10 @@ def length_square(squares: list[cp.Variable], norm: float) -> cp.Expression:
     return cp.square(cp.norm(cp.hstack([cp.sqrt(s) for s in squares]), norm))
 
 
-def kernel(K: cp.Expression, n: int, notation: Notation) -> Tree:
+def kernel(K: cp.Expression, n: int, notation: Reader) -> Tree:
     """Return the tree of a kernel; a constant one, or the constant part of one, is named as a Gram matrix."""
     for weights, grams in weighted(K) or []:
         if weights.is_constant() and len(grams) == 1 and not is_identity(grams):
             given = str(K.name()) if isinstance(K, cp.Constant) else ""
             notation.symbols.declare_stack(grams, given if given.isidentifier() else "")
-    return notation.read(K[:n, :n] if K.shape[0] > n and isinstance(K, cp.Variable) else K)
+    return notation(K[:n, :n] if K.shape[0] > n and isinstance(K, cp.Variable) else K)

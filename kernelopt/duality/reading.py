@@ -1,8 +1,7 @@
-"""From cvxpy's expressions to the tree of the writer, by `ATOMS`, and `LEARNED` for kernels."""
+"""From cvxpy's expressions and constraints to the trees of the writer."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,39 +9,32 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.symbols import Role, Symbols, dense
-from kernelopt.duality.tree import (
-    IDENTITY,
-    ONE,
-    ONES,
-    Tree,
+from kernelopt.duality.atoms import ATOMS, EVEN, LINEAR, TRANSPARENT, by, is_constant, key_text, part_of
+from kernelopt.duality.operations import (
     added,
     divided,
     inner,
-    leaf,
-    multiplied,
+    listing,
     normed,
-    number,
-    raised,
+    shared,
     square,
-    total,
     transposed,
-    with_ones,
+    unsigned,
 )
-from kernelopt.duality.written import Written, latex_name, name_of
+from kernelopt.duality.symbols import Symbols
+from kernelopt.duality.tree import ONE, SUM, Tree, formula, is_row, leaf, multiplied
 
-TRANSPARENT = {
-    "Promote", "symmetric_wrap", "psd_wrap", "nonneg_wrap", "nonpos_wrap", "nsd_wrap", "broadcast_to",
-    "Distance", "TripletGains", "FrobeniusNorm", "conj", "real", "skew_symmetric_wrap", "hermitian_wrap",
-}  # fmt: skip
 SAME_ROLE = TRANSPARENT | {"transpose", "NegExpression"}
-LISTED = 8  # entries of an index up to which it is written
-SIZES = ("k", "M")  # attributes of atoms that are numbers: of sum_largest and huber
 UNIFORM = SAME_ROLE | {"multiply", "DivExpression", "reshape", "Vec", "index", "special_index"}
+SIZES = ("k", "M")  # attributes of atoms that are numbers: of sum_largest and huber
+CONES = {"ExpCone": r"\mathcal{K}_{\exp}", "PowCone3D": r"\mathcal{P}", "PowConeND": r"\mathcal{P}"}
+EQUAL, LEQ, GEQ = leaf("==", tex="="), leaf("<=", tex=r"\leq"), leaf(">=", tex=r"\geq")
+SIGNS = {"Inequality": LEQ, "NonPos": LEQ, "NonNeg": GEQ, "Equality": EQUAL, "Zero": EQUAL}
+OTHER = {LEQ: GEQ, GEQ: LEQ, EQUAL: EQUAL}
 
 
 class Reader:
-    """Reads expressions as trees, with names for their data and their variables.
+    """Reads expressions and constraints as trees, with names for their data and their variables.
 
     Attributes
     ----------
@@ -55,87 +47,130 @@ class Reader:
         self.symbols, self.names = symbols, dict(names or {})
         self.substitutes: dict[int, Tree] = {}
 
-    def __call__(self, e: Any, role: Role = Role.TERM) -> Tree:
-        """Return the tree of an expression; a constant has the letter of its role."""
+    def __call__(self, e: Any) -> Tree:
+        """Return the tree of an expression, a sum where it has terms."""
+        return added([self.part(e)], e.shape)
+
+    def part(self, e: Any, role: str = "term") -> Tree:
+        """Return the tree of a part of an expression; a constant has the letter of its role."""
         tree = self.substitutes.get(id(e)) or self.node(e, role)
         if type(e).__name__ in UNIFORM and not tree.ndim:  # one number for all entries
             return tree
         return replace(tree, shape=tuple(e.shape))
 
-    def node(self, e: Any, role: Role) -> Tree:
+    def node(self, e: Any, role: str) -> Tree:
         """Return the tree of a node, whose shape may still be that of an argument."""
         kind = type(e).__name__.removesuffix("Approx")
-        if kind in LEARNED:
-            return LEARNED[kind](self, e)
-        named = role is Role.FACTOR and kind not in SAME_ROLE and kind != "MulExpression"
+        if kind in NODES:
+            return NODES[kind](self, e)
+        named = role == "factor" and kind not in SAME_ROLE and kind != "MulExpression"
         if isinstance(e, cp.Constant) or (named and e.is_constant() and not e.parameters()):
             return self.symbols.constant(e, role)
         if not e.args:
             return self.leaf(e)
-        args = [self(a, role if kind in SAME_ROLE else role_in(kind, e)) for a in e.args]
+        if kind not in SAME_ROLE:
+            role = {"MulExpression": "factor", "multiply": "weight"}.get(kind, "term")
+        args = [self.part(a, role) for a in e.args]
         if kind in ATOMS:
-            return ATOMS[kind](self, e, *args)
-        sizes = [self(cp.Expression.cast_to_const(getattr(e, name))) for name in SIZES if hasattr(e, name)]
-        return by(e, Tree(NAMES.get(kind, kind), (*args, *sizes)))
+            return ATOMS[kind](e, *args)
+        args += [
+            self.part(cp.Expression.cast_to_const(getattr(e, name))) for name in SIZES if hasattr(e, name)
+        ]
+        x = unsigned(args[0], e.args[0].shape) if kind in EVEN else args[0]
+        return by(e, x.under(kind) if kind in LINEAR | EVEN else Tree(kind, tuple(args)))
 
     def leaf(self, e: Any) -> Tree:
         """Return the name of a variable or a parameter."""
         name = self.names.get(e.id, e.name())
         if isinstance(e, cp.Parameter):
             self.symbols.parameter(e, name)
-        return leaf(name_of(name), e.shape, e.ndim == 2 and e.is_symmetric())
+        return leaf(name, e.shape, e.ndim == 2 and e.is_symmetric())
 
     def each(self, grams: Any, of: Callable[[Tree], Tree]) -> Tree:
         """Return (f(K_m))_m, or f(K) for a stack of one."""
-        tree = of(leaf(self.symbols.stack(grams), tuple(grams.shape[1:]), True))
+        tree = of(self.symbols.stack(grams))
         return tree if len(grams) == 1 else tree.under("each")
 
     def forms(self, e: Any) -> Tree:
-        """Return (alpha'K_m alpha / gamma)_m, or the square roots of (alpha'K_m alpha)_m."""
+        """Return (alpha'K_m alpha / gamma)_m."""
         alpha, grams, gamma = e.what
-        a = self(alpha)
+        a = self.part(alpha)
 
         def form(K: Tree) -> Tree:
-            tree = square(a) if is_identity(grams) else Tree("form", (a, K))
-            return tree if gamma is None else divided(tree, self(gamma))
+            tree = square(a) if K == ONE else Tree("form", (a, K))
+            return tree if gamma is None else divided(tree, self.part(gamma))
 
         return form(ONE) if is_identity(grams) else self.each(grams, form)
 
     def kernel(self, e: Any) -> Tree:
-        """Return K(theta)."""
-        letter, weights = self.symbols.declare_stack(e.grams), self(e.weights)
-        name = Tree("apply", (weights, leaf(Written(letter, latex_name(letter)))))
-        self.symbols.combined(name, weights, letter)
-        return name
+        """Return K(theta), which is sum_m theta_m K_m."""
+        letter, weights, K = (
+            self.symbols.declare_stack(e.grams),
+            self.part(e.weights),
+            self.symbols.stack(e.grams),
+        )
+        several = len(e.grams) > 1
+        whole = multiplied([Tree("member", (weights, leaf("m"))) if several else weights, K])
+        whole = formula("sum_m @0", r"\sum_m @0", whole, binds=SUM) if several else whole
+        return self.symbols.define(Tree("apply", (weights, leaf(letter))), whole)
 
-    def difference(self, e: Any) -> Tree:
-        """Return K - S, with S0, S1, ... for the matrices that a kernel is to be near to."""
-        (e,) = e.args
-        for arg in e.args:
-            found = arg.args[0] if type(arg).__name__ == "NegExpression" else arg
-            if isinstance(found, cp.Constant):
-                self.symbols.declare(found.value, "S0", "a given similarity")
-        return self(e)
+    def square(self, e: Any) -> Tree:
+        """Return |x|^2 / y, and v'Q v / y for x = A B v with constants A and B, where Q = B'A'A B."""
+        x, y = map(self.part, e.args)
+        x = unsigned(listing(x), e.args[0].shape)
+        *names, v = x.args if x.head == "product" else (x,)
+        if len(names) < 2 or v.ndim != 1 or not all(map(is_constant, names)):
+            return divided(by(e, square(x)), y)
+        half = multiplied(names, (2, 2))
+        Q = self.symbols.defined("Q", multiplied([transposed(half), half], (2, 2)))
+        return divided(Tree("form", (v, Q), x.factor**2), y)
 
-    def excess(self, e: Any) -> Tree:
-        """Return S - alpha alpha'."""
-        S, alpha = self(e.args[0]), self(e.what[1])
-        return added([S, multiplied([alpha, transposed(alpha)], S.shape).times(-1.0)], S.shape)
+    def index(self, e: Any) -> Tree:
+        """Return x[i], X[i:j, k:l], or x[[i, j]], also for a part of a part; of entries vec(X)[[i, j]]."""
+        at, whole = part_of(e)
+        tree, sizes = self.part(whole), whole.shape
+        axes = [list(dict.fromkeys(axis.tolist())) for axis in np.unravel_index(at.ravel(), sizes, "F")]
+        block = np.ravel_multi_index(np.ix_(*axes), sizes, order="F")
+        if tree.ndim and not np.array_equal(block.ravel(), at.ravel()):
+            axes, sizes = [at.ravel().tolist()], (whole.size,)
+            tree = tree.under("vec", shape=sizes)
+        text = ", ".join(map(key_text, axes, sizes))
+        if tree.ndim and text.strip(":, "):
+            tree = tree.under("index", leaf(text, tex=text.replace("...", r"\ldots")), shape=e.shape)
+        return transposed(tree) if is_row(e.shape) else tree
 
+    def constraint(self, constraint: Any) -> list[Tree]:
+        """Return a constraint as a chain of sides: two with a sign between them, or one that says all."""
+        kind, args = type(constraint).__name__, constraint.args
+        if kind in SIGNS:
+            return self.relation(SIGNS[kind], *args)
+        first, *rest = whole = [self(arg) for arg in args]
+        if kind == "PSD":
+            sign, tex = ("<<", r"\preceq") if first.factor < 0 else (">>", r"\succeq")
+            return [formula(f"@0 {sign} 0", f"@0 {tex} 0", first.times(np.sign(first.factor)))]
+        if kind == "SOC":
+            length = normed(rest[0], 2.0)
+            each = length if args[0].size == 1 else length.under(f"by {('columns', 'rows')[constraint.axis]}")
+            return [each, LEQ, first]
+        cone = leaf(kind, tex=CONES.get(kind, ""))
+        if kind.startswith("PowCone"):
+            cone = formula("@0(@1)", "@0_{@1}", cone, self(constraint.alpha))
+        return [formula("@0 in @1", r"@0 \in @1", Tree("row", tuple(whole)), cone)]
 
-LEARNED: dict[str, Callable[[Reader, Any], Tree]] = {  # what the learning of kernels adds to cvxpy
-    "QuadraticForms": Reader.forms, "Combination": Reader.kernel,
-    "Difference": Reader.difference, "Excess": Reader.excess,
-    "PositivePart": lambda read, e: square(Tree("plus", (added([read(e.G)], e.G.shape),), shape=e.G.shape)),
-    "KernelProducts": lambda read, e: read.each(e.grams, lambda K: inner(K, read(e.matrix))),
-}  # fmt: skip
-
-
-def role_in(kind: str, e: Any) -> Role:
-    """Return what an array does as an argument of a node."""
-    if kind == "MulExpression" and min(a.size for a in e.args) > 1:
-        return Role.FACTOR
-    return Role.WEIGHT if kind in ("MulExpression", "multiply") else Role.TERM
+    def relation(self, sign: Tree, left: Any, right: Any = 0.0) -> list[Tree]:
+        """Return the sides of a relation; terms with a minus go to the other side of a zero."""
+        right = cp.Expression.cast_to_const(right)
+        one, other, shape = self(left), self(right), left.shape or right.shape
+        if not (one.factor and other.factor):
+            terms = added([one, other.times(-1.0)]).terms
+            k = shared(terms, 0.99) if len(terms) > 1 else 1.0  # a == b, and not a / 2 == b / 2
+            one, other = (
+                added([t.times(side / k) for t in terms if side * t.factor > 0], shape)
+                for side in (1.0, -1.0)
+            )
+            if not one.factor or (other.factor and sign is GEQ):
+                one, other, sign = other, one, OTHER[sign]
+        return [one, sign, other]
 
 
 def is_identity(grams: Any) -> bool:
@@ -143,195 +178,9 @@ def is_identity(grams: Any) -> bool:
     return len(grams) == 1 and np.array_equal(grams.gram(0), np.eye(grams.n_points))
 
 
-def is_constant(tree: Tree) -> bool:
-    """Whether a matrix is a name of data, its transpose, or Diag of one."""
-    if tree.head in ("transpose", "Diag"):
-        return is_constant(tree.args[0])
-    return tree.head in ("name", "symmetric") and tree.ndim > 0 and tree != IDENTITY
-
-
-def factor(e: Any, tree: Tree) -> Tree:
-    """Return a factor of a product of matrices: y * x with a constant y is Diag(y) x."""
-    y = next(filter(is_constant, tree.args), None) if tree.head == "hadamard" and tree.ndim == 1 else None
-    if y is None:
-        return with_ones(tree, e.shape)
-    rest = [a for a in tree.args if a is not y]
-    x = rest[0] if len(rest) == 1 else Tree("hadamard", tuple(rest), shape=tree.shape)
-    return multiplied([replace(y.under("Diag"), shape=(e.size, e.size)), factor(e, x)], tree.shape).times(
-        tree.factor
-    )
-
-
-def product(read: Reader, e: Any, *args: Tree) -> Tree:
-    """Return A x, a'x, c x, x y' of a row and a column, or k sum(x) of a vector of equal entries."""
-    if min(a.size for a in e.args) == 1:
-        return multiplied(args, e.shape)
-    one, other = map(factor, e.args, args)
-    for a, x in ((one, other), (other, one)):
-        if a.bare == IDENTITY:
-            return x.times(a.factor)
-        if e.size == 1 and ONES in (a.bare, *a.args[: a.head == "transpose"]):
-            return total(x, e.args[0].size).times(a.factor)
-    dims = [a.ndim for a in e.args]
-    whole = multiplied([transposed(one) if dims[0] == 1 else one, other], e.shape)
-    return transposed(whole) if dims == [1, 2] else whole
-
-
-def hadamard(read: Reader, e: Any, *args: Tree) -> Tree:
-    """Return c e, or x * y for products of entries."""
-    if not all(a.ndim and a.head != "one" for a in args):
-        return multiplied(args, e.shape)
-    parts = [b for a in args for b in (a.args if a.head == "hadamard" else (a.bare,))]
-    return Tree("hadamard", tuple(parts), args[0].factor * args[1].factor, shape=e.shape)
-
-
-def by(e: Any, tree: Tree) -> Tree:
-    """Return a function of the columns or of the rows of a matrix, where it has an axis."""
-    axis = getattr(e, "axis", None)
-    return (
-        tree if axis is None or e.args[0].ndim < 2 else tree.under("by columns" if axis == 0 else "by rows")
-    )
-
-
-def summed(read: Reader, e: Any, x: Tree) -> Tree:
-    """Return the sum of all entries, or over an axis."""
-    size = e.args[0].size
-    if e.axis is None or not x.ndim or x.head == "one":
-        return total(x, size) if e.axis is None else x.times(size / e.size)
-    return x.under("sum of columns" if e.axis == 0 else "sum of rows")
-
-
-def reshaped(read: Reader, e: Any, x: Tree) -> Tree:
-    """Return vec(X), mat(x), or a row or a column; by rows it is what the transposes have by columns."""
-    before, after = (sum(n > 1 for n in shape) for shape in (e.args[0].shape, e.shape))
-    if not x.ndim:
-        return x
-    if before < 2 and after < 2:
-        rows = [len(shape) == 2 and shape[0] == 1 for shape in (e.args[0].shape, e.shape)]
-        return transposed(x) if rows[0] != rows[1] else x
-    by_rows = getattr(e, "order", "F") == "C"
-    shape = e.shape[::-1] if by_rows else e.shape
-    x = transposed(x) if by_rows and before > 1 else x
-    if x.head in ("vec", "mat") and x.args[0].shape == shape:
-        x = x.args[0].times(x.factor)
-    else:
-        x = replace(x.under("vec"), shape=(e.size,)) if before > 1 else x
-        x = replace(x.under("mat"), shape=shape) if after > 1 else x
-    return transposed(x) if by_rows and after > 1 else x
-
-
-def unsigned(tree: Tree, e: Any) -> Tree:
-    """Return an expression whose sign does not count, with a plus where all its terms have a minus."""
-    tree = added([tree if tree.head == "one" else with_ones(tree, e.shape)], tree.shape)
-    if tree.head != "sum":
-        return tree.times(np.sign(tree.factor))
-    sizes = Counter(abs(a.factor) for a in tree.args)
-    k = sizes.most_common(1)[0][0]  # |2 x - 2 y| is 2 |x - y|
-    k = k if sizes[k] > len(tree.args) / 2 else 1.0
-    sign = -1.0 if all(a.factor < 0 for a in tree.args) else 1.0
-    return replace(tree, args=tuple(a.times(sign / k) for a in tree.args), factor=k)
-
-
-def listed(tree: Tree) -> Tree:
-    """Return what has the same entries as vec(X) or mat(x)."""
-    return tree.args[0].times(tree.factor) if tree.head in ("vec", "mat") else tree
-
-
-def squared(read: Reader, e: Any, x: Tree, y: Tree) -> Tree:
-    """Return |x|^2 / y, and v'Q v / y for x = A B v with constants A and B, where Q = B'A'A B."""
-    x = unsigned(listed(x), e.args[0])
-    names = x.args[:-1] if x.head == "product" else ()
-    if len(names) < 2 or x.args[-1].ndim != 1 or not all(map(is_constant, names)):
-        return divided(by(e, square(x)), y)
-    half = multiplied(names, (2, 2))
-    Q = leaf(read.symbols.defined("Q", multiplied([transposed(half), half], (2, 2))), (2, 2), True)
-    return divided(Tree("form", (x.args[-1], Q), x.factor**2), y)
-
-
-def norm(read: Reader, e: Any, x: Tree) -> Tree:
-    """Return |x|_p, and |X|_F."""
-    p = float({"norm1": 1.0, "norm_inf": np.inf}.get(type(e).__name__) or e.p)
-    x = unsigned(x if e.axis is not None else listed(x), e.args[0])
-    return x.under("Frobenius norm") if p == x.ndim == 2 and e.axis is None else by(e, normed(x, p))
-
-
-def largest(read: Reader, e: Any, *args: Tree) -> Tree:
-    """Return (e)_+ for the maximum with zero, else max(a, b)."""
-    rest = [a for a in args if a.factor]
-    if len(args) != 2 or len(rest) != 1 or rest[0].ndim == 2:  # (X)_+ of a matrix is that of its eigenvalues
-        return Tree("max", args)
-    return rest[0].under("plus") if rest[0].factor > 0 else Tree("plus", tuple(rest))
-
-
-def traced(read: Reader, e: Any, x: Tree) -> Tree:
-    """Return tr(X), and <A', X> for tr(A X)."""
-    A = next((a for a in x.args if a.ndim == 2), None) if x.head == "product" else None
-    if A is None:
-        return x.under("tr")
-    return inner(transposed(A), multiplied([a for a in x.args if a is not A], x.shape)).times(x.factor)
-
-
-def indexed(read: Reader, e: Any, x: Tree) -> Tree:
-    """Return x[i], X[i:j, k:l], or x[[i, j]]."""
-    if not x.ndim:
-        return x
-    keys = e.key if isinstance(e.key, tuple) else (e.key,)
-    text = ", ".join(key_text(key) for key in keys if key is not None)
-    tree = replace(x.under("index", leaf(Written(text, text.replace("...", r"\ldots")))), shape=e.shape)
-    return transposed(tree) if len(e.shape) == 2 and e.shape[0] == 1 else tree
-
-
-def key_text(key: Any) -> str:
-    """Return an index: i, i:j, i:j:2, or [i, j], in which "..." stands for many entries."""
-    if isinstance(key, slice):
-        start, stop, step = key.start or 0, key.stop, key.step or 1
-        if step == 1 and stop == start + 1:
-            return str(start)
-        start, stop = (start, "" if stop == -1 else stop) if step < 0 else (start or "", stop)
-        return f"{start}:{'' if stop is None else stop}{'' if step == 1 else f':{step}'}"
-    entries = np.flatnonzero(key) if np.asarray(key).dtype == bool else np.asarray(key)
-    return (
-        str(entries.tolist()) if entries.size <= LISTED else f"[{entries.flat[0]}, ..., {entries.flat[-1]}]"
-    )
-
-
-def block(read: Reader, e: Any, *args: Tree) -> Tree:
-    """Return a block matrix."""
-    return Tree("block", tuple(a if a.head == "row" else Tree("row", (a,)) for a in args))
-
-
-def row(*args: Tree) -> Tree:
-    """Return (a, b, ...), and the argument itself where there is one."""
-    return Tree("row", args) if len(args) > 1 else args[0]
-
-
-def geometric(read: Reader, e: Any, x: Tree) -> Tree:
-    """Return geo mean(x), with the exponents where they differ."""
-    if len(set(e.w)) == 1:
-        return Tree("geo mean", (x,))
-    return Tree("weighted geo mean", (x, Tree("row", tuple(number(float(w)) for w in e.w))))
-
-
-ATOMS: dict[str, Callable[..., Tree]] = {
-    **dict.fromkeys(TRANSPARENT, lambda read, e, x: x),
-    "AddExpression": lambda read, e, *args: added(args, e.shape),
-    "NegExpression": lambda read, e, x: added([x.times(-1.0)], e.shape),
-    "DivExpression": lambda read, e, x, y: divided(x, y),
-    "transpose": lambda read, e, x: transposed(x),
-    "MulExpression": product, "multiply": hadamard, "Sum": summed, "Trace": traced, "maximum": largest,
-    "reshape": reshaped, "Vec": reshaped, "index": indexed, "special_index": indexed, "Vstack": block,
-    "Hstack": lambda read, e, *args: row(*args),
-    "Concatenate": lambda read, e, *args: block(read, e, *args) if e.axis == 0 < e.ndim - 1 else row(*args),
-    "Pnorm": norm, "norm1": norm, "norm_inf": norm,
-    "quad_over_lin": squared, "GeoMean": geometric,
-    "Power": lambda read, e, x: raised(x, float(dense(e.p.value).flat[0])),
-    "QuadForm": lambda read, e, x, P: Tree("form", (x.bare, P.bare), x.factor**2 * P.factor),
-    "MatrixFrac": lambda read, e, x, P: Tree("inverse form", (x, P)),
-    "rel_entr": lambda read, e, x, y: Tree(f"x log {'x' if y == ONE else 'y'}", (x, divided(x, y))),
-    "entr": lambda read, e, x: Tree("x log x", (x,), -1.0),
-    "abs": lambda read, e, x: unsigned(x, e.args[0]).under("abs"),
-    "normNuc": lambda read, e, x: unsigned(x, e.args[0]).under("nuclear norm"),
-    "sigma_max": lambda read, e, x: unsigned(x, e.args[0]).under("spectral norm"),
-    "diag_vec": lambda read, e, x: x.under("Diag"), "diag_mat": lambda read, e, x: x.under("diag"),
+NODES: dict[str, Callable[[Reader, Any], Tree]] = {  # what brings names, or the learning of kernels
+    "QuadraticForms": Reader.forms, "Combination": Reader.kernel,
+    "quad_over_lin": Reader.square, "index": Reader.index, "special_index": Reader.index,
+    "PositivePart": lambda read, e: square(Tree("plus", (read(e.G),), shape=e.G.shape)),
+    "KernelProducts": lambda read, e: read.each(e.grams, lambda K: inner(K, read.part(e.matrix))),
 }  # fmt: skip
-NAMES = {"log_det": "log det", "log_sum_exp": "log sum exp", "minimum": "min"}  # of other functions

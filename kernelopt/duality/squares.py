@@ -83,10 +83,6 @@ def positive_part_of(G: cp.Expression, name: str) -> tuple[PositivePart, PSD]:
     return PositivePart(cp.sum_squares(P) + cp.sum(cp.multiply(np.zeros(G.shape), G))), PSD(P - G)
 
 
-class Excess(Noted):
-    """S - alpha alpha', of `what` (S, alpha), in print alone: it is no function that cvxpy knows."""
-
-
 def quadratic_forms(alpha: cp.Expression, grams: Grams, gamma: cp.Expression | None = None) -> QuadraticForms:
     """Return the vector of the forms alpha'K_m alpha / gamma on the points of alpha."""
     entries = []

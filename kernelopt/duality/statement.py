@@ -10,9 +10,9 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.notation import LEQ, Notation
-from kernelopt.duality.rendering import enumerated, listed
-from kernelopt.duality.written import SUM, ZERO, Written, filled, name_of, word
+from kernelopt.duality.reading import LEQ, Reader
+from kernelopt.duality.tree import SUM, ZERO, Tree, enumerated, formula, leaf, listed
+from kernelopt.duality.written import word
 
 SIGNS = {
     "nonneg": (">= 0", r"\geq 0"), "nonpos": ("<= 0", r"\leq 0"),
@@ -21,7 +21,7 @@ SIGNS = {
     "boolean": ("in {0, 1}", r"\in \{0, 1\}"), "integer": ("integer", r"\ \mathrm{integer}"),
     "diag": ("diagonal", r"\ \mathrm{diagonal}"),
 }  # fmt: skip
-Tags = dict[Any, tuple[Written, ...]]  # by the id of a constraint, the name of a bound, ("risk", k)
+Tags = dict[Any, tuple[Tree, ...]]  # by the id of a constraint, the name of a bound, ("risk", k)
 
 
 @dataclass(frozen=True)
@@ -30,24 +30,24 @@ class Line:
 
     Attributes
     ----------
-    chain : tuple of Written
+    chain : tuple of Tree
         A constraint in one piece, or sides and signs in turn: (0, <=, y * alpha, <=, C).
-    tag : tuple of Written
+    tag : tuple of Tree
         The names of the multipliers, empty where there are none.
     """
 
-    chain: tuple[Written, ...]
-    tag: tuple[Written, ...] = ()
+    chain: tuple[Tree, ...]
+    tag: tuple[Tree, ...] = ()
 
     @property
-    def whole(self) -> Written:
+    def whole(self) -> Tree:
         """The constraint in one piece."""
-        return listed(self.chain, " ", " ")._replace(binds=SUM)
+        return listed(self.chain, " ", " ")
 
     @property
-    def named(self) -> Written:
+    def named(self) -> Tree:
         """The tag in brackets, nothing where there is none."""
-        return filled("(@0)", r"\left(@0\right)", listed(self.tag)) if self.tag else Written("", "")
+        return formula("(@0)", r"\left(@0\right)", listed(self.tag)) if self.tag else formula("", "")
 
 
 @dataclass(frozen=True)
@@ -57,27 +57,27 @@ class Statement:
     Attributes
     ----------
     maximize : bool
-    variables : tuple of Written
-    value : Written
+    variables : tuple of Tree
+    value : Tree
     lines : tuple of Line
     """
 
     maximize: bool
-    variables: tuple[Written, ...]
-    value: Written
+    variables: tuple[Tree, ...]
+    value: Tree
     lines: tuple[Line, ...]
 
 
 def statement_of(
     maximize: bool,
-    value: Written,
+    value: Tree,
     lines: list[Line],
     variables: Sequence[cp.Variable],
-    notation: Notation,
+    notation: Reader,
     tags: Tags | None = None,
 ) -> Statement:
     """Return a statement of an objective and constraints, with the signs and bounds of its variables."""
-    names = {notation(v): v for v in variables if id(v) not in notation.read.substitutes}
+    names = {notation(v): v for v in variables if id(v) not in notation.substitutes}
     for i, line in enumerate(lines):  # y <= e with y >= 0 is 0 <= y <= e
         v = names.get(line.chain[0])
         if v is not None and v.attributes["nonneg"] and line.chain[1:2] == (LEQ,) and len(line.chain) == 3:
@@ -88,17 +88,17 @@ def statement_of(
     return Statement(maximize, tuple(over), value, tuple(lines))
 
 
-def tag_of(label: str | None) -> tuple[Written, ...]:
+def tag_of(label: str | None) -> tuple[Tree, ...]:
     """Return a label as a tag: of d/d x the variable x, of a bias its name, of an atom's variable nothing."""
     by = re.fullmatch(r"(?:d/d |bias ?(?=\d*$))(.*)", label or "")
     if by is None:
-        return (Written(label, word(label)),) if label else ()
+        return (leaf(label, tex=word(label)),) if label else ()
     name = by[1] if label and label.startswith("d/d ") else f"b{by[1]}"
-    return (name_of(name),) if name and not re.fullmatch(r"var\d+", name) else ()
+    return (leaf(name),) if name and not re.fullmatch(r"var\d+", name) else ()
 
 
 def constraint_lines(
-    constraints: Sequence[Any], notation: Notation, tags: Tags, place: str | None = None
+    constraints: Sequence[Any], notation: Reader, tags: Tags, place: str | None = None
 ) -> list[Line]:
     """Return constraints as lines; lower <= e and e <= upper become one.
 
@@ -106,8 +106,8 @@ def constraint_lines(
     """
     lines: list[Line] = []
     for i, c in enumerate(constraints):
-        notation.symbols.label = c.label or ""
-        notation.symbols.place = c.label or f"constraint {i}" if place is None else place
+        unlabelled = "" if notation.symbols.dual else f"constraint {i}"
+        notation.symbols.place = c.label or unlabelled if place is None else place
         line = Line(tuple(notation.constraint(c)), tags.get(id(c), tag_of(c.label)))
         both = joined_lines(lines[-1], line) if lines else None
         lines[len(lines) - bool(both) :] = [both or line]
@@ -129,17 +129,17 @@ def joined_lines(first: Line, second: Line) -> Line | None:
     return Line((lower[0], LEQ, lower[2], LEQ, upper[2]), tag_of(f"box{words[1] or ''}") if words else tag)
 
 
-def sign_lines(variables: Sequence[cp.Variable], notation: Notation) -> list[Line]:
+def sign_lines(variables: Sequence[cp.Variable], notation: Reader) -> list[Line]:
     """Return the signs and cones of variables as lines."""
     found = []
     for name, (text, tex) in SIGNS.items():
         shown = enumerated([notation(v) for v in variables if v.attributes[name] is True])
         if shown:
-            found.append(Line((filled(f"@0 {text}", f"@0 {tex}", listed(shown), binds=SUM),)))
+            found.append(Line((formula(f"@0 {text}", f"@0 {tex}", listed(shown), binds=SUM),)))
     return found
 
 
-def bound_lines(variables: Sequence[cp.Variable], notation: Notation, tags: Tags) -> list[Line]:
+def bound_lines(variables: Sequence[cp.Variable], notation: Reader, tags: Tags) -> list[Line]:
     """Return the bounds of variables as lines; `tags` has their multipliers under "name lower"."""
     lines = []
     for v in variables:

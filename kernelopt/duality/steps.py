@@ -15,9 +15,9 @@ from kernelopt.duality.cones import slacks
 from kernelopt.duality.dual import Dual
 from kernelopt.duality.lagrangian import Term, pairing, times
 from kernelopt.duality.naming import multiplier_tags, notation_of, stated_dual
-from kernelopt.duality.notation import Notation
+from kernelopt.duality.operations import added
 from kernelopt.duality.primal import ExplicitRisk, primal_of
-from kernelopt.duality.rendering import enumerated, listed
+from kernelopt.duality.reading import Reader
 from kernelopt.duality.residuals import (
     alphas,
     largest_violation,
@@ -34,17 +34,8 @@ from kernelopt.duality.residuals import (
 from kernelopt.duality.solving import solved
 from kernelopt.duality.statement import Statement, constraint_lines, sign_lines
 from kernelopt.duality.symbols import dense
-from kernelopt.duality.written import (
-    PRODUCT,
-    SUM,
-    UNIT,
-    Written,
-    added,
-    filled,
-    inside,
-    name_of,
-    negated,
-)
+from kernelopt.duality.tree import SUM, Tree, enumerated, formula, leaf, listed
+from kernelopt.duality.written import word
 from kernelopt.errors import KerneloptError
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import number
@@ -71,7 +62,7 @@ class Step:
     Attributes
     ----------
     title : str
-    lines : tuple of Written
+    lines : tuple of Tree
         Formulas, and words in brackets.
     check : str
         What was computed.
@@ -82,7 +73,7 @@ class Step:
     """
 
     title: str
-    lines: tuple[Written, ...]
+    lines: tuple[Tree, ...]
     check: str
     residual: float
     why_not: str = ""
@@ -117,7 +108,7 @@ class Derivative:
         steps = [self.first_step()]
         titles = {}
         for risk, term in zip(explicit, self.structure.risks, strict=True):
-            self.notation.substitute(term.node, least(risk, self.notation))
+            self.notation.substitutes[id(term.node)] = least(risk, self.notation)
             over = listed([self.notation(v) for v in risk.variables])
             titles[id(term.node)] = f"The minimum over {over.text}"
         steps += [self.term_step(term, titles.get(id(term.atom))) for term in self.swept.lagrangian.terms]
@@ -149,7 +140,7 @@ class Derivative:
                 self.L += sum(number(present(pairing(W, e))) for W, e in m.terms)
         self.size = max(1.0, abs(self.P), abs(self.D), abs(self.L))
 
-    def step(self, title: str, lines: Sequence[Written], check: Callable[[], tuple[str, float]]) -> Step:
+    def step(self, title: str, lines: Sequence[Tree], check: Callable[[], tuple[str, float]]) -> Step:
         """Return a step with its check, a function that returns the words and the residual.
 
         A check that no solver can compute says nothing of the step, which is returned with the reason.
@@ -169,18 +160,18 @@ class Derivative:
         """Return the step that states the Lagrangian: the objective, and multipliers times constraints."""
         lifted = self.structure.lifted
         whole = self.notation(lifted.objective.args[0])
-        parts = [negated(whole) if self.structure.maximize else whole]
+        parts = [whole.times(self.structure.sign)]
         for constraint, m in zip(lifted.constraints, self.swept.lagrangian.multipliers, strict=False):
             for y, e in zip(m.variables, slacks(constraint), strict=False):
                 term = self.notation(y @ e if e.ndim == y.ndim == 1 else pairing(y, e))
                 plus = isinstance(constraint, Equality | Inequality | Zero | NonPos)
-                parts.append(term if plus else negated(term))
+                parts.append(term if plus else term.times(-1.0))
 
         def check() -> tuple[str, float]:
             words = f"at random feasible points it is {self.L:.6g}, at most the objective {self.P:.6g}"
             return words, max(0.0, self.L - self.P) / self.size
 
-        return self.step("The Lagrangian", [filled("L = @0", "L = @0", added(parts))], check)
+        return self.step("The Lagrangian", [formula("L = @0", "L = @0", added(parts))], check)
 
     def term_step(self, term: Term, title: str | None) -> Step:
         """Return the step that states one term as a maximum over its dual variables."""
@@ -189,15 +180,15 @@ class Derivative:
         whole = self.notation(times(term.weight, term.atom if term.sign > 0 else -term.atom))
         lines = [
             whole,
-            filled("  = max over @0 of @1", r"\quad = \max_{@0}\ @1", over, self.notation(term.bound)),
+            formula("  = max over @0 of @1", r"\quad = \max_{@0}\ @1", over, self.notation(term.bound)),
         ]
         conditions = [
-            *constraint_lines(term.domain, self.notation, {}, ""),
+            *constraint_lines(term.domain, self.notation, {}),
             *sign_lines(variables, self.notation),
         ]
         if conditions:
             stated = listed([line.whole for line in conditions])
-            lines.append(filled("  where @0", r"\quad\mathrm{where}\ @0", stated))
+            lines.append(formula("  where @0", r"\quad\mathrm{where}\ @0", stated))
         shown = name.text if len(name.text) <= LONGEST else name.text[:LONGEST] + "..."
 
         def check() -> tuple[str, float]:
@@ -216,11 +207,10 @@ class Derivative:
         """Return the step that collects the gradient by every variable."""
         lines = []
         for equation in self.equations:
-            self.notation.symbols.label = equation.constraint.label
+            self.notation.symbols.place = equation.constraint.label
             chain = self.notation.constraint(equation.constraint)
-            text, tex = (" ".join(getattr(p, s) for p in chain) for s in ("signed_text", "signed_tex"))
             by = self.notation(equation.variable)
-            lines.append(filled("by @0: @1", r"\mathrm{by}\ @0:\ @1", by, Written(text, tex, SUM)))
+            lines.append(formula("by @0: @1", r"\mathrm{by}\ @0:\ @1", by, listed(chain, " ", " ")))
 
         def check() -> tuple[str, float]:
             rest = self.L - self.D - sum(residual(term) for term in self.swept.lagrangian.terms)
@@ -237,12 +227,10 @@ class Derivative:
         for (_, before), (rule, after) in pairwise(self.made.states):
             name = rule.__name__
             new = [pair for key, pair in after.gone.items() if key not in before.gone and pair[1] is not None]
-            lines = [filled("@0 = @1", "@0 = @1", self.notation(v), self.notation(e)) for v, e in new]
+            lines = [formula("@0 = @1", "@0 = @1", self.notation(v), self.notation(e)) for v, e in new]
             if name in WORDS or not lines:
                 words = WORDS.get(name, "the multiplier is zero, since the other one may be larger")
-                lines.append(
-                    Written(f"({words})", name_of(f"x[{words}]").tex.removeprefix("x_{").removesuffix("}"))
-                )
+                lines.append(leaf(f"({words})", tex=word(words)))
 
             def check(before: Stated = before, after: Stated = after) -> tuple[str, float]:
                 one, other = (value_apart(state.problem()) for state in (before, after))
@@ -263,21 +251,21 @@ class Derivative:
             gap = abs(self.best - self.optimum) / max(1.0, abs(self.best))
             return words, max((self.D - self.P) / self.size, gap)
 
-        objective = Written("objective", r"\mathrm{objective}", UNIT, self.structure.maximize)
+        objective = leaf("objective").times(self.structure.sign)
         shown = [v for v in self.dual.variables() if v.id not in self.made.state.hidden]
         over = listed(enumerated([self.notation(v) for v in shown]))
-        equal = r"\max_{@1}\,\min L = \min\,@0\ \mathrm{if\ there\ is\ a\ strictly\ feasible\ point}"
-        text = "max over @1 of min L = min @0, if there is a strictly feasible point"
+        equal = r"\max_{@1}\,\min L = \min\,~0\ \mathrm{if\ there\ is\ a\ strictly\ feasible\ point}"
+        text = "max over @1 of min L = min ~0, if there is a strictly feasible point"
         if not shown:
             equal, text = equal.replace("_{@1}", ""), text.replace(" over @1", "")
         lines = [
-            filled("min L <= L <= @0", r"\min L \leq L \leq @0", objective),
-            filled(text, equal, inside(objective, PRODUCT), over),
+            formula("min L <= L <= @0", r"\min L \leq L \leq @0", objective),
+            formula(text, equal, objective, over),
         ]
         return self.step("Weak and strong duality", lines, check)
 
 
-def least(risk: ExplicitRisk, notation: Notation) -> Written:
+def least(risk: ExplicitRisk, notation: Reader) -> Tree:
     """Return a risk as the minimum that it is."""
     over, fit = listed([notation(v) for v in risk.variables]), listed(notation.constraint(risk.fit), " ", " ")
-    return filled("min over @0 of @1, @2", r"\min_{@0}\ @1,\ @2", over, notation(risk.value), fit, binds=SUM)
+    return formula("min over @0 of @1, @2", r"\min_{@0}\ @1,\ @2", over, notation(risk.value), fit, binds=SUM)

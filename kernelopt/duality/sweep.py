@@ -25,6 +25,7 @@ from kernelopt.duality.adjoints import adjoint, uniform, value_of
 from kernelopt.duality.cones import multipliers, slacks
 from kernelopt.duality.conjugates import CONJUGATES, NUMBERS, SUPPORTS, New
 from kernelopt.duality.lagrangian import Lagrangian, Multiplier, Term, pairing, times, total
+from kernelopt.duality.written import fresh
 from kernelopt.errors import DualizationError
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.risk import Risk
@@ -150,7 +151,7 @@ class Sweep:
         label = constraint.label or f"constraint {i}"
         if superfluous:
             shape = constraint.dual_variables[0].shape
-            zero = cp.Variable(shape, name=self.new.name(name), value=np.zeros(shape))
+            zero = cp.Variable(shape, name=fresh(name, self.new.taken), value=np.zeros(shape))
             return Multiplier(constraint, label, [zero], [])
         smaller, basis = facial_reduction(constraint)
         return replace(self.constrain(smaller, name, label), constraint=constraint, basis=basis)

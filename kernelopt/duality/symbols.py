@@ -4,35 +4,24 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from enum import Enum
-from itertools import chain, count
 from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.rendering import render
-from kernelopt.duality.tree import IDENTITY, ONES, Tree, leaf, number, transposed
-from kernelopt.duality.written import SUM, Written, filled, name_of
+from kernelopt.duality.operations import transposed
+from kernelopt.duality.tree import IDENTITY, ONES, Tree, is_row, leaf, number
+from kernelopt.duality.written import fresh
 from kernelopt.grams import Grams
 from kernelopt.validation import Array
 
 SAME = 1e-12  # entries that differ by less, relative to the largest, are the same up to the order of sums
 OBJECTIVE, DUAL = "the objective", "the dual"  # places
-UNNAMED = re.compile(r"(CONST|var|param)\d+|.*\W.*", re.DOTALL)  # the names that cvxpy gives, and no names
-BY_DUALIZE = {  # names that the table of conjugates gives to arrays: a letter and a meaning
-    "R": ("R", "a root of the matrix of a square"),
-    "Q'": ("Q", "a basis of the range of the kernels, by rows"),
+UNNAMED = re.compile(r"(CONST|var|param)\d+|.*\W.*|", re.DOTALL)  # the names that cvxpy gives, and no names
+OF_THE_TABLE = {  # names that the table of conjugates gives to arrays
+    "R": "a root of the matrix of a square",
+    "Q": "a basis of the range of the kernels, by rows",
 }
-COMPARED = 4_000_000  # entries of an array up to which it is compared with the others to find it again
-
-
-class Role(Enum):
-    """What an array does where it stands: it is added, multiplies entries, or is a factor of a product."""
-
-    TERM = "term"
-    WEIGHT = "weight"
-    FACTOR = "factor"
 
 
 class Symbol(NamedTuple):
@@ -43,6 +32,7 @@ class Symbol(NamedTuple):
     name : str
     value : array
     meaning : str
+        Empty for an array that is described by where it stands.
     """
 
     name: str
@@ -53,7 +43,7 @@ class Symbol(NamedTuple):
 class Symbols:
     """The names that the data of a problem and of its dual have in print.
 
-    An array that has been named is found again by its values, also its negative and its transpose. A name
+    An array that has been named is found again by its values, also its multiples and its transpose. A name
     comes from the user's `cp.Constant` where that has one, and else from where the array stands: A1, A2, ...
     for the matrix of a product, a1, ... for a vector, c for that of a linear objective, B1 and b1, ... for
     what is added.
@@ -63,12 +53,11 @@ class Symbols:
     taken : set of str
         All names, also those of variables, multipliers and parameters.
     place : str
-        What is being written: "the objective", a constraint; empty for a dual by `dualize`, which says in
-        the name of each array what it is.
-    label : str
-        The label of a constraint of a dual by `dualize` that is being written.
+        What is being read: "the objective", or the label of a constraint.
+    dual : bool
+        Whether the primal has been read. A place in the dual counts for what the primal does not have.
     stacks : dict from a letter to Grams
-    sums : dict from a name to (name, Written)
+    sums : dict from a name to (name, Tree)
         The definitions of K(theta) and Q.
     used : dict from name to meaning
         What was printed since `printed` was called last.
@@ -79,23 +68,15 @@ class Symbols:
         self.known: list[Symbol] = []
         self.stacks: dict[str, Grams] = {}
         self.used: dict[str, str] = {}
-        self.sums: dict[str, tuple[Written, Written]] = {}
-        self.place = self.label = ""
+        self.sums: dict[str, tuple[Tree, Tree]] = {}
+        self.place, self.dual = "", False
         self._places: dict[str, list[str]] = {}
-
-    def fresh(self, wanted: str) -> str:
-        """Return a name that is not taken: `wanted`, or the first with a larger number."""
-        stem = wanted.rstrip("0123456789")
-        names = chain([wanted], (f"{stem}{k}" for k in count(int(wanted[len(stem) :] or 0) + 1)))
-        name = next(name for name in names if name not in self.taken)
-        self.taken.add(name)
-        return name
 
     def declare(self, value: Any, wanted: str, meaning: str) -> None:
         """Name an array beforehand, unless it has a name or needs none."""
         array = dense(value)
         if not same_entries(array) and self.found(array) is None:
-            self.known.append(Symbol(self.fresh(wanted), array, meaning))
+            self.known.append(Symbol(fresh(wanted, self.taken), array, meaning))
 
     def declare_stack(self, grams: Grams, wanted: str = "") -> str:
         """Return the letter of a stack of Gram matrices, a new one for a new stack.
@@ -106,7 +87,7 @@ class Symbols:
         for letter, known in self.stacks.items():
             if same_stack(known, grams):
                 return letter
-        letter = self.fresh(wanted or ("K" if not self.stacks else f"K{len(self.stacks) + 1}"))
+        letter = fresh(wanted or "K", self.taken)
         self.stacks[letter] = grams
         if len(grams) == 1:
             self.known.append(Symbol(letter, grams.gram(0), "the Gram matrix"))
@@ -114,104 +95,84 @@ class Symbols:
             self.declare(grams.traces, "t", f"the traces tr {letter}_m")
         return letter
 
-    def stack(self, grams: Grams) -> Written:
+    def stack(self, grams: Grams) -> Tree:
         """Return the name K_m of the matrices of a stack that is printed, K for a stack of one."""
         letter = self.declare_stack(grams)
-        m, n = len(self.stacks[letter]), self.stacks[letter].n_points
-        tex = re.sub(r"_\{(\d+)\}", r"^{(\1)}", name_of(letter).tex)
+        m, n = len(grams), self.stacks[letter].n_points
         if m == 1:
-            self.used[letter] = f"({n}, {n})  the Gram matrix"
-            return Written(letter, f"{{{tex}}}" if "^" in tex else tex)  # it may get an exponent: K^+
+            return self.array(self.stacks[letter].gram(0), "", "factor")
         self.used[f"{letter}_m"] = f"({m}, {n}, {n})  Gram matrices, m = 1, ..., {m}"
-        return Written(f"{letter}_m", f"{tex}_m")
+        tex = re.sub(r"_\{(\d+)\}", r"^{(\1)}", leaf(letter).tex)
+        return leaf(f"{letter}_m", (n, n), True, f"{tex}_m")
 
-    def constant(self, e: Any, role: Role) -> Tree:
-        """Return a constant: a number, a multiple of 1 or I, or the name of its array."""
+    def constant(self, e: Any, role: str) -> Tree:
+        """Return a constant: a number, a multiple of 1 or I, or the name of its array.
+
+        An array may be a "term" of a sum, a "weight" of entries, or the "factor" of a product of matrices.
+        """
         array = dense(e.value)
-        if same_entries(array) and (array.size == 1 or role is not Role.FACTOR):
-            return number(float(array.flat[0]))
-        return self.matrix(array, e.name() if isinstance(e, cp.Constant) else "", role)
-
-    def matrix(self, array: Array, given: str, role: Role) -> Tree:
-        """Return the name of an array, or a multiple of 1 or I."""
-        if array.ndim == 2 and 1 in array.shape and array.size > 1:  # a column, or a row
-            tree = self.matrix(array.ravel(), given.removesuffix("'"), role)
-            return tree if array.shape[1] == 1 else transposed(tree)
-        first = float(array.flat[0])
+        first, row = float(array.flat[0]), is_row(array.shape) and array.size > 1
+        if same_entries(array) and (array.size == 1 or role != "factor"):
+            return number(first)
+        array = array.ravel() if array.ndim == 2 and 1 in array.shape else array
         if array.ndim == 1 and same_entries(array):
-            return replace(ONES, factor=first, shape=array.shape)
-        if array.ndim == 2 and np.array_equal(array, first * np.eye(len(array))):
-            return replace(IDENTITY, factor=first, shape=array.shape)
-        symbol, factor, transpose = self.found(array) or self.named(array, given, role)
-        self.used[symbol.name] = (
-            f"{symbol.value.shape}  {symbol.meaning or self.standing(symbol.name)}".rstrip()
-        )
-        name = self.stack(self.stacks[symbol.name]) if symbol.name in self.stacks else name_of(symbol.name)
-        symmetric = array.ndim == 2 and np.array_equal(array, array.T)
-        tree = leaf(name, symbol.value.shape, symmetric)
+            tree = replace(ONES, factor=first, shape=array.shape)
+        elif array.ndim == 2 and np.array_equal(array, first * np.eye(len(array))):
+            tree = replace(IDENTITY, factor=first, shape=array.shape)
+        else:
+            tree = self.array(array, e.name() if isinstance(e, cp.Constant) else "", role)
+        return transposed(tree) if row else tree
+
+    def array(self, array: Array, given: str, role: str) -> Tree:
+        """Return an array by its name; one that has a single entry is a multiple of e_i or E_ij."""
+        at = np.argwhere(array).tolist() if array.ndim < 3 else []
+        unit = "eE"[array.ndim - 1] + "".join(str(i + 1) for i in at[0]) if len(at) == 1 else ""
+        if unit and unit not in self.taken:
+            self.declare(array != 0, unit, f"one at {at[0]}, else zero")
+        if self.found(array) is None:
+            name = self.letter(array.ndim, role) if UNNAMED.fullmatch(given) else given
+            meaning = OF_THE_TABLE.get(given, "") if self.dual else ""
+            self.known.append(Symbol(fresh(name, self.taken), array, meaning))
+        symbol, factor, transpose = self.found(array) or (self.known[-1], 1.0, False)
+        name, shape = symbol.name, symbol.value.shape
+        self.used[name] = f"{shape}  {symbol.meaning or self.standing(name)}"
+        tree = leaf(name, shape, array.ndim == 2 and np.array_equal(array, array.T))
         return (transposed(tree) if transpose else tree).times(factor)
 
-    def named(self, array: Array, given: str, role: Role) -> tuple[Symbol, float, bool]:
-        """Return a new symbol as `found` does; an array of one entry is a multiple of e_i or E_ij."""
-        at = np.argwhere(array).tolist()
-        unit = (
-            "eE"[array.ndim - 1] + "".join(str(i + 1) for i in at[0])
-            if len(at) == 1 and array.ndim < 3
-            else ""
-        )
-        if unit and unit not in self.taken:
-            one = Symbol(self.fresh(unit), (array != 0).astype(float), f"one at {at[0]}, else zero")
-            self.known.append(one)
-            return one, float(array.sum()), False
-        wanted, meaning = BY_DUALIZE.get(given, ("", "")) if not self.place else ("", "")
-        if not (self.place or meaning):
-            meaning = f"in {self.label or DUAL}".replace("in d/d", "the costs of")
-        wanted = wanted or ("" if UNNAMED.fullmatch(given) else given) or self.letter(array.ndim, role)
-        symbol = Symbol(self.fresh(wanted), array, meaning)
-        self.known.append(symbol)
-        return symbol, 1.0, False
-
-    def letter(self, ndim: int, role: Role) -> str:
+    def letter(self, ndim: int, role: str) -> str:
         """Return the letter of an array from where it stands."""
-        costs = self.label.startswith("d/d ") and not self.place and role is Role.TERM
-        slope = role is Role.FACTOR and ndim == 1 and self.place == OBJECTIVE
-        letter = "c" if costs or slope else "b1" if role is Role.TERM else "a1"
+        slope = role == "factor" and ndim == 1 and self.place == OBJECTIVE
+        costs = role == "term" and self.place.startswith("d/d ")
+        letter = "c" if costs or slope else "b1" if role == "term" else "a1"
         return letter.upper() if ndim > 1 else letter
 
-    def combined(self, name: Tree, weights: Tree, letter: str) -> None:
-        """Note K(theta) = sum_m theta_m K_m, which is printed."""
-        several = len(self.stacks[letter]) > 1
-        text, tex = ("sum_m #0 @1", r"\sum_m #0 @1") if several else ("#0 @1", r"#0\,@1")
-        weight = render(Tree("member", (weights, leaf(name_of("m")))) if several else weights)
-        self.define(render(name), filled(text, tex, weight, self.stack(self.stacks[letter]), binds=SUM))
-
-    def define(self, name: Written, whole: Written) -> Written:
+    def define(self, name: Tree, whole: Tree) -> Tree:
         """Note the definition of a name that is printed, and return the name."""
         self.sums[name.text] = name, whole
         self.used[name.text] = f"= {whole.text}"
         return name
 
-    def defined(self, wanted: str, tree: Tree) -> Written:
-        """Return a name for a product of data, the same for the same product."""
-        whole = render(tree)
+    def defined(self, wanted: str, whole: Tree) -> Tree:
+        """Return a name for a symmetric product of data, the same for the same product."""
         same = [name for name, known in self.sums.values() if known == whole]
-        return self.define(same[0] if same else name_of(self.fresh(wanted)), whole)
+        return self.define(same[0] if same else leaf(fresh(wanted, self.taken), whole.shape, True), whole)
 
     def parameter(self, parameter: cp.Parameter, name: str) -> None:
         """Note a parameter that is printed."""
         shape = f"{parameter.shape}  " if parameter.ndim else ""
-        self.used[name] = ", ".join(filter(None, (f"{shape}a parameter", self.standing(name))))
+        self.used[name] = f"{shape}a parameter, {self.standing(name)}"
 
     def standing(self, name: str) -> str:
-        """Return where an array stands, in words; a place in the dual counts where there is no other."""
+        """Return where an array stands, in words."""
         places = self._places.setdefault(name, [])
-        if self.place and self.place not in places and not (self.place == DUAL and places):
-            places.append(self.place)
-        return "in " + ", ".join(places) if places else ""
+        place = self.place.removesuffix("d/d ") or DUAL  # the variable of an atom has no name
+        if place not in places and not (self.dual and places):
+            places.append(place)
+        return f"in {', '.join(places)}".replace("in d/d", "the costs of")
 
     def found(self, array: Array) -> tuple[Symbol, float, bool] | None:
         """Return the symbol of which an array is a multiple, the factor, and whether it is the transpose."""
-        for symbol in self.known if array.size <= COMPARED else ():
+        for symbol in self.known:
             for transpose in (False, True)[: array.ndim]:
                 factor = multiple(array, symbol.value.T if transpose else symbol.value)
                 if factor:
@@ -226,12 +187,12 @@ class Symbols:
 
 def multiple(array: Array, other: Array) -> float:
     """Return k with array = k * other up to rounding, zero where there is none."""
-    if array.shape != other.shape or not (np.isfinite(array).all() and np.isfinite(other).all()):
+    if array.shape != other.shape or not np.isfinite(array).all():
         return float(np.array_equal(array, other))
-    at = np.unravel_index(np.argmax(np.abs(other)), other.shape)
-    k = float(array[at] / other[at])
-    k = float(round(k)) if abs(k - round(k)) <= SAME * abs(k) else k  # 1, and not 0.9999999999999999
-    return k if np.abs(array - k * other).max() <= SAME * np.abs(array).max() else 0.0
+    at = np.abs(other).argmax()
+    with np.errstate(all="ignore"):
+        k = float(f"{array.flat[at] / other.flat[at]:.12g}")  # 1, and not 0.9999999999999999
+        return k if np.abs(array - k * other).max() <= SAME * np.abs(array).max() else 0.0
 
 
 def dense(value: Any) -> Array:

@@ -2,19 +2,70 @@
 
 cvxpy's own nodes are strict in shape: x' needs a matrix, and 2 x + 2 y is no 2 (x + y). In a `Tree` a number
 in front of an expression is its `factor`, sums and products are flat, vectors are columns, and promotions and
-attributes are left out.
+attributes are left out. `operations` computes with trees.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
+from functools import cached_property
+from itertools import groupby
+from math import copysign, prod
+from typing import Any
 
-from kernelopt.duality.written import ZERO as NOTHING
-from kernelopt.duality.written import Written, index_of, name_of
+from kernelopt.duality.written import latex_name, number_of, word
 
 Shape = tuple[int, ...]
+Template = tuple[Any, ...]  # text, LaTeX, how tightly they bind
+SUM, PRODUCT, UNIT = 0, 1, 2  # how tightly an expression binds
+FIELD = re.compile(r"([@~#])(\d+)")  # of a template; the mark says SUM, PRODUCT or UNIT
+LEAST = 3  # terms that differ by the numbers of their names alone become one sum over i
+NUMBERED = re.compile(r"(?<![A-Za-z\d.^(/])([A-Za-z]+)(\d+)(?![\d.])")  # a name with a number, such as a12
+TEMPLATES: dict[str, Template] = {
+    "quotient": ("~0 / #1", r"\frac{@0}{@1}", PRODUCT),
+    "transpose": ("#0'", r"#0^\top"),
+    "inner": ("<@0, @1>", r"\langle @0, @1\rangle"),
+    "norm": ("|@0|_@1", r"\|@0\|_{@1}"),
+    "Frobenius norm": ("|@0|_F", r"\|@0\|_{F}"),
+    "square": ("|@0|^2", r"\|@0\|_{2}^{2}"),
+    "square of a matrix": ("|@0|_F^2", r"\|@0\|_{F}^{2}"),
+    "by columns": ("@0 by columns", r"@0\ \mathrm{by\ columns}"),
+    "by rows": ("@0 by rows", r"@0\ \mathrm{by\ rows}"),
+    "power": ("#0^@1", "#0^{@1}"),
+    "index": ("#0[@1]", "#0_{[@1]}"),
+    "member": ("#0_@1", "#0_@1"),
+    "sqrt": ("sqrt(@0)", r"\sqrt{@0}"),
+    "abs": ("|@0|", r"\left|@0\right|"),
+    "plus": ("(@0)_+", r"\left(@0\right)_{+}"),
+    "apply": ("@1(@0)", "@1(@0)"),
+    "each": ("(@0)_m", r"\left(@0\right)_m"),
+    "form": ("#0' #1 #0", r"#0^\top #1 #0", PRODUCT),
+    "inverse form": ("#0' #1^+ #0", r"#0^\top #1^{+} #0", PRODUCT),
+    "x log x": ("#0 log #0", r"#0 \log #0", PRODUCT),
+    "x log y": ("#0 log(@1)", r"#0 \odot \log\left(@1\right)", PRODUCT),
+    "total": ("sum(@0)", r"\mathbf{1}^\top #0"),
+    "Trace": ("tr(@0)", r"\operatorname{tr}(@0)"),
+    "diag_vec": ("Diag(@0)", r"\operatorname{Diag}(@0)"),
+    "diag_mat": ("diag(@0)", r"\operatorname{diag}(@0)"),
+    "vec": ("vec(@0)", r"\operatorname{vec}(@0)"),
+    "mat": ("mat(@0)", r"\operatorname{mat}(@0)"),
+    "log": ("log(@0)", r"\log\left(@0\right)"),
+    "exp": ("exp(@0)", r"\exp\left(@0\right)"),
+    "logistic": ("log(1 + exp(@0))", r"\log\left(1 + e^{@0}\right)"),
+    "log_det": ("log det(@0)", r"\log\det\left(@0\right)"),
+    "log_sum_exp": ("log sum exp(@0)", r"\log \mathbf{1}^\top \exp\left(@0\right)"),
+    "lambda_max": ("lambda_max(@0)", r"\lambda_{\max}(@0)"),
+    "max": ("max(@*)", r"\max\left(@*\right)"),
+    "min": ("min(@*)", r"\min\left(@*\right)"),
+    "minimum": ("min(@*)", r"\min\left(@*\right)"),
+    "normNuc": ("|@0|_*", r"\|@0\|_{*}"),
+    "sigma_max": ("|@0|_op", r"\|@0\|_{\mathrm{op}}"),
+    "GeoMean": ("geo mean(@0)", r"\operatorname{geo\,mean}\left(@0\right)"),
+    "row": ("(@*)", r"\left(@*\right)"),
+}
+SCRIPTS = {"power": "^", "index": "_", "member": "_"}  # LaTeX has no double exponents and indices
 
 
 @dataclass(frozen=True)
@@ -24,19 +75,19 @@ class Tree:
     Attributes
     ----------
     head : str
-        "one" of a number, "name" or "symmetric" of a leaf, "sum", "product", "hadamard", "power", ..., or the
-        name of a function.
+        "one" of a number, "name" or "symmetric" of a leaf, "sum", "product", "hadamard", "block", a key of
+        `TEMPLATES`, the name of another function, or "formula".
     args : tuple of Tree
     factor : float
-    data : Written
-        The name of a leaf.
+    template : tuple of (text, LaTeX) or of (text, LaTeX, how tightly they bind)
+        The name of a leaf; of a formula with @0, @1, ... in the places of the arguments.
     shape : tuple of int
     """
 
     head: str
     args: tuple[Tree, ...] = ()
     factor: float = 1.0
-    data: Written = NOTHING
+    template: Template = ()
     shape: Shape = field(default=(), compare=False)
 
     @property
@@ -49,13 +100,53 @@ class Tree:
         """The expression without its factor."""
         return replace(self, factor=1.0)
 
+    @property
+    def terms(self) -> tuple[Tree, ...]:
+        """The terms of a sum; of any other expression the expression itself."""
+        return tuple(a.times(self.factor) for a in self.args) if self.head == "sum" else (self,)
+
+    @cached_property
+    def written(self) -> tuple[str, str, int]:
+        """The text, the LaTeX, and how tightly they bind."""
+        template, args = filling(self)
+
+        def filled(k: int) -> str:
+            if not args:
+                return str(template[k])
+            return FIELD.sub(lambda at: args[int(at[2])].inside("@~#".index(at[1]), k), template[k])
+
+        return filled(0), filled(1), (*template, UNIT)[2]
+
+    @property
+    def text(self) -> str:
+        """The expression as text."""
+        return self.written[0]
+
+    @property
+    def tex(self) -> str:
+        """The expression as LaTeX."""
+        return self.written[1]
+
+    def inside(self, tight: int, side: int) -> str:
+        """Return the text (0) or the LaTeX (1), in brackets where it binds less tightly than `tight`."""
+        whole = self.written[:2][side]
+        return whole if self.written[2] >= tight else ("({})", r"\left({}\right)")[side].format(whole)
+
     def times(self, factor: float) -> Tree:
         """Return the expression times a number."""
         return replace(self, factor=self.factor * factor) if factor else ZERO
 
-    def under(self, head: str, *more: Tree) -> Tree:
+    def under(self, head: str, *more: Tree, shape: Shape = ()) -> Tree:
         """Return a linear function of the expression, in front of which its factor stands."""
-        return Tree(head, (self.bare, *more), self.factor)
+        return Tree(head, (self.bare, *more), self.factor, shape=shape)
+
+
+Filled = tuple[Template, Sequence[Tree]]  # a template, and what stands in its fields
+
+
+def is_row(shape: Shape) -> bool:
+    """Whether a matrix has one row."""
+    return len(shape) == 2 and shape[0] == 1
 
 
 def number(value: float) -> Tree:
@@ -63,122 +154,157 @@ def number(value: float) -> Tree:
     return Tree("one", factor=float(value))
 
 
-def leaf(data: Written, shape: Shape = (), symmetric: bool = False) -> Tree:
+def index(value: float) -> Tree:
+    """Return an exponent, or the index of a norm: 2, inf, or a fraction such as (4/3)."""
+    text, tex = number_of(abs(value))
+    return formula(*((f"({text})", text) if "/" in text else (text, tex))).times(copysign(1.0, value))
+
+
+def leaf(name: str, shape: Shape = (), symmetric: bool = False, tex: str = "") -> Tree:
     """Return a name."""
-    return Tree("symmetric" if symmetric else "name", data=data, shape=shape)
+    head = "symmetric" if symmetric else "name"
+    return Tree(head, template=(name, tex or latex_name(name)), shape=shape)
 
 
-ZERO, ONE, ONES, IDENTITY = number(0.0), number(1.0), leaf(name_of("1")), leaf(name_of("I"), (), True)
+def formula(text: str, tex: str, *args: Tree, binds: int = UNIT) -> Tree:
+    r"""Return a template of text and one of LaTeX with expressions in the place of @0, @1, ...
+
+    An expression stands in brackets in the place of ~0 where it is a sum, and of #0 where it is a product.
+
+    Examples
+    --------
+    >>> formula("min @0 of ~1", r"\min_{@0}\ ~1", leaf("theta"), leaf("f0")).tex
+    '\\min_{\\theta}\\ f_{0}'
+    """
+    return Tree("formula", args, template=(text, tex, binds))
 
 
-def added(parts: Sequence[Tree], shape: Shape = ()) -> Tree:
-    """Return a sum, in which equal terms are collected and zeros are left out."""
-    found: dict[Tree, float] = {}
-    for part in parts:
-        for term in part.args if part.head == "sum" else (part.bare,):
-            found[term.bare] = found.get(term.bare, 0.0) + part.factor * term.factor
-    kept = [term.times(k) for term, k in found.items() if k] or [ZERO]
-    return kept[0] if len(kept) == 1 else Tree("sum", tuple(kept), shape=shape)
+def listed(parts: Sequence[Tree], text: str = ", ", tex: str = ", ") -> Tree:
+    """Return expressions with a separator between them."""
+    fields = [f"@{i}" for i in range(len(parts))]
+    return formula(text.join(fields), tex.join(fields), *parts)
+
+
+ZERO, ONE, ONES, IDENTITY = number(0.0), number(1.0), leaf("1"), leaf("I", (), True)
+
+
+def filling(tree: Tree) -> Filled:
+    """Return the template of a tree with its factor, and what stands in its fields."""
+    head, args = tree.head, tree.args
+    if tree.factor < 0:
+        return ("-~0", "-~0", SUM), [tree.times(-1.0)]
+    if head == "one" or (tree.factor != 1 and tree.bare == ONES):
+        return number_of(tree.factor), []
+    if tree.factor != 1:
+        mark = "#" if tree.bare.text[0].isdigit() else "~"  # 2 (1 / x), not 2 1 / x
+        return (f"@0 {mark}1", rf"@0\,{mark}1", PRODUCT), [number(tree.factor), tree.bare]
+    if head in COMPOSED:
+        return COMPOSED[head](tree)
+    other = (f"{head}(@*)", rf"{word(head)}\left(@*\right)")
+    text, tex, *binds = TEMPLATES.get(head) or tree.template or other
+    every = ", ".join(f"@{i}" for i in range(len(args)))
+    if head in SCRIPTS and SCRIPTS[head] in re.sub(
+        r"\\left.*\\right.|\\\|.*\\\|", "", args[0].inside(UNIT, 1)
+    ):
+        tex = tex.replace("#0", r"\left(#0\right)")
+    return (text.replace("@*", every), tex.replace("@*", every), *binds), args
+
+
+def flat(head: str, parts: Sequence[Tree], shape: Shape) -> Tree:
+    """Return a product of parts in which no part is a product."""
+    args = [a for p in parts for a in (p.args if p.head == head else (p.bare,))]
+    return Tree(head, tuple(args), prod(p.factor for p in parts), shape=shape)
 
 
 def multiplied(parts: Sequence[Tree], shape: Shape = ()) -> Tree:
     """Return a product of matrices, vectors and scalars, the scalars first."""
-    flat = [a.bare for p in parts for a in (p.args if p.head == "product" else (p,))]
-    factor = prod(p.factor for p in parts)
-    rest = sorted((a for a in flat if a != ONE), key=lambda a: 2 if a.ndim else a.head != "name")
-    if len(rest) < 2 or not factor:
-        return (rest or [ONE])[0].times(factor)
-    return Tree("product", tuple(rest), factor, shape=shape)
-
-
-def divided(top: Tree, bottom: Tree) -> Tree:
-    """Return a quotient."""
-    if bottom.head == "one" and bottom.factor:
-        return top.times(1 / bottom.factor)
-    shape = top.shape if top.ndim else bottom.shape
-    return Tree("quotient", (top.bare, bottom.bare), top.factor / (bottom.factor or 1.0), shape=shape)
-
-
-def transposed(tree: Tree) -> Tree:
-    """Return the transpose; vectors are columns, so that x' stands in a product."""
-    shape = tree.shape[::-1]
-    if not tree.ndim or tree.head in ("one", "symmetric", "Diag"):
-        return tree
-    if tree.head == "transpose":
-        return tree.args[0].times(tree.factor)
-    if tree.head == "sum":
-        return replace(tree, args=tuple(map(transposed, tree.args)), shape=shape)
-    if tree.head == "product":
-        return multiplied([transposed(a) for a in reversed(tree.args)], shape).times(tree.factor)
-    return replace(tree.under("transpose"), shape=shape)
+    whole = flat("product", parts, shape)
+    rest = sorted((a for a in whole.args if a != ONE), key=lambda a: 2 if a.ndim else a.head != "name")
+    if len(rest) > 1 and rest[-2].ndim:  # several arrays
+        rest = [a for a in rest if a != IDENTITY] or [IDENTITY]
+    if len(rest) < 2 or not whole.factor:
+        return (rest or [ONE])[0].times(whole.factor)
+    return replace(whole, args=tuple(rest))
 
 
 def with_ones(tree: Tree, shape: Shape) -> Tree:
     """Return a number in all entries of a vector or a matrix as a multiple of 1 or of 1 1'."""
-    sizes = [n for n in shape if n > 1]
-    ones = [replace(ONES, shape=(n,)) for n in sizes]
-    return (
-        tree if tree.ndim or not sizes else multiplied([tree, *ones[:1], *map(transposed, ones[1:])], shape)
-    )
+    ones = [replace(ONES, shape=(n,)) for n in shape if n > 1]
+    rows = [one.under("transpose", shape=(1, *one.shape)) for one in ones[1:]]
+    return tree if tree.ndim or not ones else multiplied([tree, *ones[:1], *rows], shape)
 
 
-def total(tree: Tree, size: int) -> Tree:
-    """Return the sum of all `size` entries: of a sum its parts, of products an inner product."""
-    if tree.head in ("vec", "mat"):
-        tree = tree.args[0].times(tree.factor)
-    if tree.head == "sum":
-        return added([total(a, size).times(tree.factor) for a in tree.args])
-    if tree.bare in (ONES, IDENTITY):
-        return number(tree.factor * tree.shape[0])
-    if not tree.ndim or tree.head == "one":  # one number in all entries
-        return tree.times(size)
-    if tree.head == "hadamard" and len(tree.args) == 2:
-        return inner(*tree.args).times(tree.factor)
-    if tree.head == "product" and not tree.args[0].ndim:
-        rest = total(multiplied(tree.args[1:], tree.shape), size)
-        return multiplied([tree.args[0], rest]).times(tree.factor)
-    if tree.head == "power" and tree.args[1].data.text == "2":
-        return square(tree.args[0]).times(tree.factor)
-    if tree.head == "abs":
-        return normed(tree.args[0], 1.0).times(tree.factor)
-    return tree.under("total")
+def sum_of(tree: Tree) -> Filled:
+    """Return a sum, which begins with a summand of positive sign where there is one.
+
+    A scalar that is added to a vector is a multiple of the vector of ones.
+    """
+    terms = gathered([a if a.head == "one" else with_ones(a, tree.shape) for a in tree.args])
+    first = next((a for a in terms if a.factor > 0), terms[0])
+    terms.sort(key=lambda a: a is not first)
+    signs = "".join(f" - ~{i}" if a.factor < 0 else f" + @{i}" for i, a in enumerate(terms[1:], 1))
+    rest = [a.times(copysign(1.0, a.factor)) for a in terms[1:]]
+    return (f"@0{signs}", f"@0{signs}", SUM), [terms[0], *rest]
 
 
-def inner(a: Tree, b: Tree) -> Tree:
-    """Return a'b of vectors, <A, B> of matrices, tr(B) for the identity A."""
-    for one, other in ((a, b), (b, a)):
-        if one.bare == IDENTITY and other.ndim == 2:
-            return other.under("tr").times(one.factor)
-        if one.head == "one":
-            return total(other, prod(other.shape)).times(one.factor)
-        if one.head == "product" and not one.args[0].ndim:
-            rest = inner(multiplied(one.args[1:], one.shape), other).times(one.factor)
-            return multiplied([one.args[0], rest])
-    if max(a.ndim, b.ndim) < 2:
-        return multiplied([transposed(a), b])
-    return Tree("inner", (a.bare, b.bare), a.factor * b.factor)
+def product(tree: Tree) -> Filled:
+    """Return A x, a'x, c x."""
+    text = tex = ""
+    for i, a in enumerate(tree.args):
+        field = f"{'#' if a.head in ('quotient', 'sum', 'hadamard') else '~'}{i}"
+        near = a.head == "transpose" and a.ndim == 1 and a.args[0].head != "sum"
+        text, tex = text + field + " " * (not near), tex + field + (" " if near else r"\,")
+    return (text.strip(), tex.removesuffix(r"\,").strip(), PRODUCT), tree.args
 
 
-def square(x: Tree) -> Tree:
-    """Return |x|^2 in the 2-norm, or in that of Frobenius."""
-    if x.head == "one":
-        return number(x.factor**2 * prod(x.shape))
-    if x.head in ("norm", "abs") or not x.ndim:
-        return raised(x, 2.0)
-    return Tree("square of a matrix" if x.ndim == 2 else "square", (x.bare,), x.factor**2)
+def hadamard(tree: Tree) -> Filled:
+    """Return x * y."""
+    fields = [f"~{i}" for i in range(len(tree.args))]
+    return (" * ".join(fields), r" \odot ".join(fields), PRODUCT), tree.args
 
 
-def raised(x: Tree, p: float) -> Tree:
-    """Return x^p; a factor that is negative stays inside of a fractional power."""
-    if p == 0:
-        return ONE
-    if p == 0.5:
-        return Tree("sqrt", (x,))
-    if x.factor < 0 and p != int(p):
-        return Tree("power", (x, leaf(index_of(p))))
-    return Tree("power", (x.bare, leaf(index_of(p))), x.factor**p)
+def block(tree: Tree) -> Filled:
+    """Return a block matrix as [A, b; b', c]."""
+    rows = [listed(row.args, tex=" & ") for row in tree.args]
+    return ("[@0]", r"\begin{bmatrix} @0 \end{bmatrix}"), [listed(rows, "; ", r" \\ ")]
 
 
-def normed(x: Tree, p: float) -> Tree:
-    """Return |x|_p."""
-    return Tree("norm", (x.bare, leaf(index_of(p))), abs(x.factor))
+COMPOSED: dict[str, Callable[[Tree], Filled]] = {
+    "sum": sum_of, "product": product, "hadamard": hadamard, "block": block,
+}  # fmt: skip
+
+
+def runs(parts: Sequence[Tree]) -> list[list[Tree]]:
+    """Return parts in runs that differ by the number of their names alone, which counts up."""
+
+    def key(place: tuple[int, Tree]) -> tuple[str, object]:
+        numbers = {int(n) for _, n in NUMBERED.findall(place[1].text)}
+        start = numbers.pop() - place[0] if len(numbers) == 1 else place
+        return NUMBERED.sub(r"\1#", place[1].text), start
+
+    return [[part for _, part in run] for _, run in groupby(enumerate(parts), key)]
+
+
+def gathered(terms: Sequence[Tree]) -> list[Tree]:
+    """Return terms in which runs that differ by the numbers of their names alone are one sum over i.
+
+    The sum over i of f(a_i, lambda_i) is the sum of the terms by the definition of the sum; a term belongs
+    where all its names with a number have the same one, and the numbers are 1, 2, ... in turn.
+    """
+    found = list[Tree]()
+    for run in runs(terms):
+        sign = copysign(1.0, run[0].factor)
+        first = run[0].times(sign)
+        if len(run) >= LEAST and NUMBERED.findall(first.text)[0][1] == "1":
+            text, tex = NUMBERED.sub(r"\1_i", first.text), re.sub(r"_\{\d+\}", "_{i}", first.tex)
+            run = [formula(f"sum_i {text}", rf"\sum_i {tex}", binds=PRODUCT).times(sign)]
+        found += run
+    return found
+
+
+def enumerated(names: Sequence[Tree]) -> list[Tree]:
+    """Return names in which a run such as y1, y2, y3, y4 is "y1, ..., y4"."""
+    found = list[Tree]()
+    for run in runs(names):
+        found += [formula("@0, ..., @1", r"@0, \ldots, @1", run[0], run[-1])] if len(run) > LEAST else run
+    return found

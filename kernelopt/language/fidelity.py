@@ -128,7 +128,7 @@ def fidelity(K: Any, S: ArrayLike, kind: str | Fidelity = "squared_frobenius") -
             f"S must have the shape of K, {kernel.shape}, got {target.shape} in fidelity. Pass the matrix on "
             "the points of the kernel."
         )
-    D = kernel - (target if spectrum else as_symmetric(target, "S"))
+    D = kernel - cp.Constant(target if spectrum else as_symmetric(target, "S"), name="S0")
     if isinstance(L, Radial) and not (spectrum or kernel.is_constant()) and terms(kernel) is not None:
         D = stacked(D)
     marked = Difference(D)

@@ -10,7 +10,7 @@ import numpy as np
 from cvxpy.atoms.affine.wraps import symmetric_wrap
 
 TOKEN = re.compile(
-    r"\s*(log sum exp|sum of columns|sum of rows|weighted geo mean|log det|geo mean|for each column|for each row|by columns|by rows|sum_i|[A-Za-z]+\d*_[mi]\b"
+    r"\s*(log sum exp|sum of columns|sum of rows|weighted geo mean|log det|geo mean|by columns|by rows|sum_i|[A-Za-z]+\d*_[mi]\b"
     r"|[A-Za-z]\w*\[[^\]\[=]*[A-Za-z>][^\]\[=]*\]|[A-Za-z]\w*|\d+\.?\d*(?:e[-+]?\d+)?|[|'^_+*/()\[\],;:<>=-])"
 )
 FUNCTIONS = {

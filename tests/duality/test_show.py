@@ -17,7 +17,7 @@ import kernelopt as ko
 from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
 from kernelopt.duality.adjoints import ADJOINTS
 from kernelopt.duality.layout import WIDTH
-from kernelopt.duality.written import name_of, number_of
+from kernelopt.duality.tree import leaf, number
 from tests.duality.generic import PROBLEMS, RISKS, pair
 from tests.every import every
 
@@ -70,7 +70,7 @@ def formulas(statement):
 
 
 def text_of(statement):
-    return [statement.value.signed_text, *(line.whole.text for line in statement.lines)]
+    return [statement.value.text, *(line.whole.text for line in statement.lines)]
 
 
 # ------------------------------------------------------------------------------------------- text
@@ -91,7 +91,7 @@ def test_both_problems_fit_a_terminal_and_show_no_data(name):
 @every("name", ENTRIES)
 def test_the_catalogue_is_valid_latex(name):
     for formula in (*formulas(shown(name).primal), *formulas(shown(name).dual)):
-        parse(formula.signed_tex)
+        parse(formula.tex)
 
 
 def test_lp_norm_learning_reads_as_the_problems_of_the_paper():
@@ -173,9 +173,7 @@ def test_a_dual_by_hand_is_shown_with_its_labels():
 
 
 def test_names_and_numbers_in_latex():
-    latex = {
-        name: name_of(name).tex for name in ("alpha", "alpha2", "y[group above]", "slack", "S0", "a_b#c")
-    }
+    latex = {name: leaf(name).tex for name in ("alpha", "alpha2", "y[group above]", "slack", "S0", "a_b#c")}
     assert latex == {
         "alpha": r"\alpha",
         "alpha2": r"\alpha_{2}",
@@ -184,7 +182,7 @@ def test_names_and_numbers_in_latex():
         "S0": "S_{0}",
         "a_b#c": r"\mathrm{a\_b\#c}",
     }
-    assert number_of(-2.5e-9).signed_tex == r"-2.5\cdot 10^{-9}" and number_of(0.5).text == "1/2"
+    assert number(-2.5e-9).tex == r"-2.5\cdot 10^{-9}" and number(0.5).text == "1/2"
 
 
 @every("name", ["", "a & b", "x\\y{}", "100 %", "<i>$", 'dé~^"`@!;?', "K >> 0"])
@@ -192,7 +190,7 @@ def test_any_label_is_valid_latex(name):
     x = cp.Variable(name="x")
     problem = cp.Problem(cp.Minimize(x), [(x >= 1).set_label(name or None)])
     for formula in formulas(ko.show(problem).primal):
-        parse(formula.signed_tex)
+        parse(formula.tex)
 
 
 def test_what_is_no_problem_is_refused():
@@ -222,7 +220,7 @@ def check_derivation(name):
 @every("name", ENTRIES)
 def test_the_derivations_of_the_catalogue_are_valid_latex(name):
     for formula in (line for step in derived(name).steps for line in step.lines):
-        parse(formula.signed_tex)
+        parse(formula.tex)
 
 
 @pytest.mark.slow
@@ -235,12 +233,12 @@ def test_any_problem_is_derived_in_valid_latex_and_every_step_holds(turn, name):
     both = ko.show(problem, dual)
     steps = (line for step in found.steps for line in step.lines)
     for formula in steps if turn % 2 else (*formulas(both.primal), *formulas(both.dual)):
-        parse(formula.signed_tex)
+        parse(formula.tex)
 
 
 def test_the_steps_of_lp_norm_learning():
     found = derived("lp_norm.primal")
-    texts = [[line.signed_text.strip() for line in step.lines] for step in found.steps]
+    texts = [[line.text.strip() for line in step.lines] for step in found.steps]
     assert texts[0] == ["L = 1/2 f' K(theta)^+ f + sum((1 - y * z)_+) + y[ball] (|theta|_(4/3) - 1)"]
     assert texts[1][1:] == [
         "= max over s, alpha of y'alpha - 1/2 theta's",
@@ -380,6 +378,6 @@ def test_problems_in_notebooks_are_latex():
     data = formulation("lp_norm.primal")
     dual = ko.dualize(data.problem)
     assert r"\max_{\alpha}" in dual._repr_latex_() and r"\min_{\theta, f, b, z}" in data._repr_latex_()
-    assert r"K(\theta) = \sum_m \theta_m K_m" in data._repr_latex_()
+    assert r"K(\theta) = \sum_m \theta_m\,K_m" in data._repr_latex_()
     steps = derived("lp_norm.primal")._repr_latex_()
     assert steps.count("Check:") == 8 and steps.count(r"\begin{array}") == steps.count(r"\end{array}") == 2

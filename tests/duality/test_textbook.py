@@ -172,8 +172,8 @@ def test_the_dual_is_what_a_lecturer_writes(name):
     statement = dual._written.dual
     text, tex = BOARD[name]
     head = f"{'maximize' if statement.maximize else 'minimize'} over {', '.join(v.text for v in statement.variables)}"
-    assert [head, statement.value.signed_text, *(line.whole.text for line in statement.lines)] == text
-    assert [statement.value.signed_tex, *(line.whole.tex for line in statement.lines)] == tex
+    assert [head, statement.value.text, *(line.whole.text for line in statement.lines)] == text
+    assert [statement.value.tex, *(line.whole.tex for line in statement.lines)] == tex
 
 
 @every("name", BOARD)
@@ -209,7 +209,7 @@ def test_the_products_of_features_have_a_name():
 def test_the_multiplier_of_a_kernel_in_the_cone_is_read_off():
     """Z = S - alpha alpha' of K >> 0, at a risk of weight 2."""
     problem = textbook.soft_margin()
-    where = {name.text: value.signed_text for name, value in ko.show(problem).where}
+    where = {name.text: value.text for name, value in ko.show(problem).where}
     assert where == {"y[cone]": "S - alpha alpha'"}
 
 

@@ -88,7 +88,7 @@ def lifted(
     basis, K = joint_range(K, order), K if order == K.shape[0] else K[:order, :order]
     a = cp.hstack([alpha, np.zeros(order - n)]) if order > n else alpha
     if basis is not None:
-        K, a = restricted_to_range(K, basis), cp.Constant(basis.T, name="Q'") @ a
+        K, a = restricted_to_range(K, basis), cp.Constant(basis.T, name="Q") @ a
     S, z = new(K.shape, "S", symmetric=True), in_shape(a, (K.shape[0], 1))
     corner = np.eye(1) if divisor is None else in_shape(divisor, (1, 1))
     label = f"{S.name()} >= {alpha.name()} {alpha.name()}'"

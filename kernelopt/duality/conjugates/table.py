@@ -9,6 +9,7 @@ import cvxpy as cp
 from cvxpy.constraints.constraint import Constraint
 
 from kernelopt.duality.adjoints import in_shape, uniform
+from kernelopt.duality.written import fresh
 
 
 class Conjugate(NamedTuple):
@@ -52,18 +53,9 @@ class New:
         self.of, self.entrywise = "", False
         self.psd: list[cp.Expression] = []
 
-    def name(self, wanted: str) -> str:
-        """Return a name that is not taken: `wanted`, or `wanted` with a number; U1, U2, ... after U0."""
-        unique, stem, k = wanted, wanted.removesuffix("0"), int(not wanted.endswith("0"))
-        while unique in self.taken:
-            k += 1
-            unique = f"{wanted[:-1]} {k}]" if wanted.endswith("]") else f"{stem}{k}"
-        self.taken.add(unique)
-        return unique
-
     def __call__(self, shape: tuple[int, ...], wanted: str = "u", **attributes: Any) -> cp.Variable:
         matrix = len(shape) == 2 and min(shape) > 1 and len(wanted) == 1
-        name = self.name(wanted.upper() if matrix else wanted)
+        name = fresh(wanted.upper() if matrix else wanted, self.taken)
         self.meaning[name] = self.of
         return cp.Variable(shape, name=name, **attributes)
 
