@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from inspect import Parameter, signature
 from typing import Any, Literal, Unpack, get_args
 
 import cvxpy as cp
@@ -19,10 +18,9 @@ from kernelopt.language.terms import terms
 from kernelopt.methods.exact.programme import Claim, Programme
 from kernelopt.methods.method import Method
 from kernelopt.methods.solution import Learned, Part, Solution
-from kernelopt.methods.solve import SolveOptions, solve, solve_with
+from kernelopt.methods.solve import SolveOptions, solve_with, with_options
 from kernelopt.structure.trees import risks
 from kernelopt.validation import Array, one_of, shown
-from kernelopt.validation.options import refuse_unknown
 
 Takes = Literal["labels", "targets", "triplets", "similarities", "none"]
 EXPLICIT_FORM = "words"  # the name in the place of a programme's: "exact" solves the problem itself
@@ -96,6 +94,7 @@ class Formulation:
         """The risks of the problem."""
         return tuple(risks(self.problem))
 
+    @with_options
     def solve(
         self,
         method: str | Method = "auto",
@@ -126,7 +125,6 @@ class Formulation:
         ParameterError
             If there is no such programme, or another method than "exact" is to solve it.
         """
-        refuse_unknown(options, ("method", "programme", *SolveOptions.__annotations__), "solve")
         if programme is not None:
             method = "exact" if isinstance(method, str) and method == "auto" else method
             name = method.name if isinstance(method, Method) else method
@@ -168,17 +166,6 @@ class Formulation:
         parts = tuple(Part(np.ravel(w.value), grams, alpha) for w, grams in terms(self.kernel) or [])
         inductive = alpha.ndim == 2 or (self.weights is not None and bool(self.weights.is_nonneg()))
         return Learned(alpha, intercept, parts, True, inductive)
-
-
-def with_options_shown() -> None:
-    """Set the signature of `Formulation.solve`, so that `help` shows the options of `solve`."""
-    own = [p for p in signature(Formulation.solve).parameters.values() if p.kind != Parameter.VAR_KEYWORD]
-    taken = {p.name for p in own} | {"problem"}
-    more = [p for p in signature(solve).parameters.values() if p.name not in taken]
-    Formulation.solve.__signature__ = signature(solve).replace(parameters=[*own, *more])  # type: ignore[attr-defined]
-
-
-with_options_shown()
 
 
 @dataclass(frozen=True, eq=False)

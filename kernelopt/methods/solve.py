@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import wraps
 from importlib.metadata import entry_points
-from typing import Any, Literal, TypedDict, Unpack
+from inspect import Parameter, signature
+from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack
 
 import cvxpy as cp
 
@@ -28,36 +30,58 @@ from kernelopt.structure.gate import check_problem, check_values
 from kernelopt.structure.structure import Structure
 from kernelopt.threads import one_blas_thread
 from kernelopt.validation import as_path, boolean, memory_size, positive, shown
-from kernelopt.validation.options import options_by_name
+from kernelopt.validation.options import refuse_unknown
 
 DEFAULT_TOL = 1e-5  # the relative gap at which a solution is optimal, if no `tol` is given
+P = ParamSpec("P")
+T = TypeVar("T")
 MODERATE = 1000  # points up to which one BLAS thread is used: more threads mostly wait for each other
 
 
-@options_by_name
-def solve(
-    problem: cp.Problem,
-    method: str | Method = "auto",
-    *,
-    tol: float = DEFAULT_TOL,
-    time_limit: float | None = None,
-    memory: float | str | None = None,
-    callback: Callback | None = None,
-    verbose: bool = False,
-    checkpoint: str | os.PathLike[str] | None = None,
-    start: Solution | None = None,
-    solver: Any = None,
-    solver_options: dict[str, Any] | None = None,
-    force: bool | None = None,
-    max_iterations: int | None = None,
-    max_chunks: int | None = None,
-    chunk: int | None = None,
-    master: Literal["exact", "taylor"] | None = None,
-    stabilize: bool | None = None,
-    step: Literal["adaptive", "theorem"] | None = None,
-    update: Literal["descent", "best-response", "averaging", "as-printed"] | None = None,
-    random_state: int | None = None,
-) -> Solution:
+class SolveOptions(TypedDict, total=False):
+    """The options of `solve`, for functions that pass them on."""
+
+    tol: float
+    time_limit: float | None
+    memory: float | str | None
+    callback: Callback | None
+    verbose: bool
+    checkpoint: str | os.PathLike[str] | None
+    start: Solution | None
+    solver: Any
+    solver_options: dict[str, Any] | None
+    force: bool | None
+    max_iterations: int | None
+    max_chunks: int | None
+    chunk: int | None
+    master: Literal["exact", "taylor"] | None
+    stabilize: bool | None
+    step: Literal["adaptive", "theorem"] | None
+    update: Literal["descent", "best-response", "averaging", "as-printed"] | None
+    random_state: int | None
+
+
+def with_options(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a function that takes `SolveOptions`: its signature lists them, and others are refused."""
+    own = [p for p in signature(function).parameters.values() if p.kind != p.VAR_KEYWORD]
+    defaults = {"tol": DEFAULT_TOL, "verbose": False}
+    more = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=kind.__forward_arg__)
+        for name, kind in SolveOptions.__annotations__.items()
+    ]
+
+    @wraps(function)
+    def checked(*args: P.args, **options: P.kwargs) -> T:
+        names = [p.name for p in (*own, *more) if p.name != "self"]
+        refuse_unknown(options, names, function.__name__)
+        return function(*args, **options)
+
+    checked.__signature__ = signature(function).replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+    return checked
+
+
+@with_options
+def solve(problem: cp.Problem, method: str | Method = "auto", **options: Unpack[SolveOptions]) -> Solution:
     """Solve a problem by the best method for its structure and size, and certify the result.
 
     Parameters
@@ -159,66 +183,7 @@ def solve(
     >>> solution.status, round(solution.value, 5), solution.weights.round(5) + 0.0
     ('optimal', 0.25, array([0., 2.]))
     """
-    options = {
-        "solver": solver,
-        "solver_options": solver_options,
-        "force": force,
-        "max_iterations": max_iterations,
-        "max_chunks": max_chunks,
-        "chunk": chunk,
-        "master": master,
-        "stabilize": stabilize,
-        "step": step,
-        "update": update,
-        "random_state": random_state,
-    }
-    return solve_with(
-        None,
-        problem,
-        method,
-        tol=tol,
-        time_limit=time_limit,
-        memory=memory,
-        callback=callback,
-        verbose=verbose,
-        checkpoint=checkpoint,
-        start=start,
-        **options,
-    )
-
-
-class SolveOptions(TypedDict, total=False):
-    """The options of `solve`, for functions that pass them on."""
-
-    tol: float
-    time_limit: float | None
-    memory: float | str | None
-    callback: Callback | None
-    verbose: bool
-    checkpoint: str | os.PathLike[str] | None
-    start: Solution | None
-    solver: Any
-    solver_options: dict[str, Any] | None
-    force: bool | None
-    max_iterations: int | None
-    max_chunks: int | None
-    chunk: int | None
-    master: Literal["exact", "taylor"] | None
-    stabilize: bool | None
-    step: Literal["adaptive", "theorem"] | None
-    update: Literal["descent", "best-response", "averaging", "as-printed"] | None
-    random_state: int | None
-
-
-COMMON = (
-    "tol",
-    "time_limit",
-    "memory",
-    "callback",
-    "verbose",
-    "checkpoint",
-    "start",
-)  # options of every method
+    return solve_with(None, problem, method, **options)
 
 
 def solve_with(
@@ -227,33 +192,38 @@ def solve_with(
     method: str | Method = "auto",
     *,
     also: Collection[str] = (),
-    **options: Unpack[SolveOptions],
+    tol: float = DEFAULT_TOL,
+    time_limit: float | None = None,
+    memory: float | str | None = None,
+    callback: Callback | None = None,
+    verbose: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+    start: Solution | None = None,
+    **options: Any,
 ) -> Solution:
     """Solve as `solve` does, but let the method "exact" solve `programme` where that is given.
 
-    `also` lists options that the calling function takes beside those of `solve`, for error messages.
+    `also` lists options that the calling function takes beside those of `solve`, for error messages. The
+    other `options` are those of single methods.
     """
     check_problem(problem)
     check_values(problem)
-    tol = positive(options.get("tol", DEFAULT_TOL), "tol")
-    time_limit, memory = options.get("time_limit"), options.get("memory")
-    callback = options.get("callback")
     if callback is not None and not callable(callback):
         raise ParameterError(
             f"callback must be a function of a dict, got {shown(callback)} ({type(callback).__name__}). "
             "Pass for instance callback=print."
         )
     control = Control(
-        tol,
+        positive(tol, "tol"),
         None if time_limit is None else positive(time_limit, "time_limit"),
         callback,
-        boolean(options.get("verbose", False), "verbose"),
+        boolean(verbose, "verbose"),
         None if memory is None else memory_size(memory, "memory"),
     )
-    own = {name: value for name, value in options.items() if name not in COMMON and value is not None}
+    own = {name: value for name, value in options.items() if value is not None}
     taken = (*also, *SolveOptions.__annotations__)
     try:
-        structure = read(problem, control, options)
+        structure = read(problem, control, checkpoint, start)
         largest = max((term.learner.n for term in structure.risks), default=0)
         with fitting_memory(lambda: sizes(structure)), one_blas_thread(1 if largest <= MODERATE else None):
             chosen: list[Candidate] = []  # a call that ends before the choice trains machines on a sample
@@ -267,9 +237,8 @@ def solve_with(
         control.close()
 
 
-def read(problem: cp.Problem, control: Control, options: SolveOptions) -> Structure:
+def read(problem: cp.Problem, control: Control, path: Any, start: Solution | None) -> Structure:
     """Return a problem as a `Structure`, and let the control know what it reports to and starts from."""
-    path, start = options.get("checkpoint"), options.get("start")
     control.show("reading the problem")
     control.exceed_limit()
     with control:

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from difflib import get_close_matches
-from functools import wraps
-from typing import ParamSpec, TypeVar
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 def refuse_unknown(given: Iterable[str], allowed: Iterable[str], function: str) -> None:
@@ -39,16 +33,3 @@ def suggestion(name: str, names: Iterable[str]) -> str:
     """Return " Did you mean ...?" with the nearest of the names, for a message; "" if none is near."""
     nearest = nearest_name(name, names)
     return f" Did you mean {nearest}?" if nearest else ""
-
-
-def options_by_name(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a function so that `refuse_unknown` checks the names of its options."""
-    parameters = inspect.signature(function).parameters.values()
-    names = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
-
-    @wraps(function)
-    def checked(*args: P.args, **options: P.kwargs) -> T:
-        refuse_unknown(options, names, function.__name__)
-        return function(*args, **options)
-
-    return checked

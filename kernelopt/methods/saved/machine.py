@@ -61,7 +61,7 @@ class SavedMachine:
         as_indices(self.support, self.n or self.n_points, "support", unique=True)
         sizes = self.coefficients.shape[-1], *(() if self.storage is None else self.storage.shape[:2])
         wanted = (self.support.size if self.n else 0, self.weights.size, self.support.size)
-        if sizes != wanted[: len(sizes)] or not np.isfinite(self.intercept):
+        if sizes != wanted[: len(sizes)] or (self.n and not np.isfinite(self.intercept)):
             raise InputError(
                 f"a machine of {wanted[1]} kernels on {wanted[2]} points expected, got sizes {sizes}"
             )
