@@ -10,9 +10,8 @@ import io
 import json
 import os
 import secrets
-import struct
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -26,7 +25,6 @@ from kernelopt.interrupts import after_block
 VERSION = 2  # of the format; a reader refuses files of others
 HEADER = "header.json"
 SUFFIX = ".npy"
-BEGINNING = b"PK\x03\x04"  # of every ZIP archive with a member
 KINDS = "biufU"  # of numpy's dtypes: numbers, booleans and text, but no Python objects
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # the earliest date of a ZIP member: equal contents give equal files
 REMEDY = "Pass the path of a file that kernelopt has written, or write it again."
@@ -96,82 +94,42 @@ def read_file(path: str | os.PathLike[str], *kinds: str) -> tuple[dict[str, Any]
     FileNotFoundError
         If there is no such file.
     FileError
-        If the file is damaged, of another kind, of a later version, or not written by kernelopt.
+        If the file is damaged, of another kind or version, or not written by kernelopt.
     """
     contents = Path(path).read_bytes()
-    if contents and not contents.startswith(BEGINNING[: len(contents)]):
-        raise FileError(f"{path} must be a file of kernelopt, got a file that is no NPZ archive. {REMEDY}")
     try:
         with zipfile.ZipFile(io.BytesIO(contents)) as archive:
-            members = {info.filename: info for info in archive.infolist()}
-            if HEADER not in members:
-                raise FileError(
-                    f"{path} must be a file of kernelopt, got an archive without {HEADER}. {REMEDY}"
-                )
-            header = _header(path, archive.read(_stored(path, members.pop(HEADER), len(contents))), kinds)
-            arrays = {}
-            for name, info in members.items():
-                with archive.open(_stored(path, info, len(contents))) as member:
-                    arrays[name.removesuffix(SUFFIX)] = _array(path, name, member, info.file_size)
-    except FileError:
-        raise
-    except (zipfile.BadZipFile, EOFError, RuntimeError, ValueError, OSError, struct.error) as damage:
+            for member in archive.infolist():
+                if member.compress_type or not member.file_size == member.compress_size <= len(contents):
+                    raise ValueError(f"{member.filename} is compressed, or larger than the file")
+            header = dict(json.loads(archive.read(HEADER)))
+            found, version = header["kernelopt"], header["version"]
+            names = [name for name in archive.namelist() if name != HEADER]
+            arrays = {name.removesuffix(SUFFIX): _array(name, archive.read(name)) for name in names}
+    except Exception as damage:  # of zipfile, json and numpy: the file is not trusted
         raise FileError(
             f"{path} must be a file of kernelopt, got one that is truncated, damaged or foreign "
-            f"({damage}). {REMEDY}"
+            f"({type(damage).__name__}: {damage}). {REMEDY}"
         ) from damage
-    return header, arrays
-
-
-def _stored(path: Any, info: zipfile.ZipInfo, size: int) -> zipfile.ZipInfo:
-    """Return a member that takes no more memory than the file, of `size` bytes."""
-    if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
-        raise FileError(
-            f"{path} must hold members without compression, got a compressed {info.filename}. {REMEDY}"
-        )
-    if info.file_size > size:
-        raise FileError(
-            f"{path} must be at least as large as its members, got {size} bytes and {info.filename} of "
-            f"{info.file_size}. {REMEDY}"
-        )
-    return info
-
-
-def _header(path: Any, document: bytes, kinds: Sequence[str]) -> dict[str, Any]:
-    """Return the header after checking its kind and version."""
-    try:
-        header = json.loads(document)
-    except (ValueError, RecursionError) as error:
-        raise FileError(f"{path} must have a header in JSON, got {error}. {REMEDY}") from error
-    found = header.get("kernelopt") if isinstance(header, dict) else None
     if found not in kinds:
         raise FileError(
             f"{path} must be a file of kernelopt of the kind {' or '.join(kinds)}, got {found!r}. Pass the "
             "path of such a file."
         )
-    version = header.get("version")
     if version != VERSION:
         raise FileError(
             f"{path} must have the version {VERSION} of the format of files, got {version!r}. "
             "Install a newer kernelopt to read a later one; save an earlier one again from what made it."
         )
-    return dict(header)
+    return header, arrays
 
 
-def _array(path: Any, name: str, member: IO[bytes], size: int) -> np.ndarray[Any, Any]:
-    """Return the array of a member of `size` bytes, whose own header must agree with that size."""
-    try:
-        version = npy.read_magic(member)
-        shape, _, dtype = (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(
-            member
-        )
-    except ValueError as error:
-        raise FileError(f"{path} must hold arrays of numbers, got {error} in {name}. {REMEDY}") from error
-    expected = member.tell() + dtype.itemsize * int(np.prod(shape, dtype=object))
-    if not name.endswith(SUFFIX) or dtype.kind not in KINDS or expected != size:
-        raise FileError(
-            f"{path} must hold arrays of numbers or text, got {name} of {size} bytes with dtype {dtype} and "
-            f"shape {shape}. {REMEDY}"
-        )
-    member.seek(0)
-    return np.asarray(npy.read_array(member, allow_pickle=False))
+def _array(name: str, member: bytes) -> np.ndarray[Any, Any]:
+    """Return the array of a member, which must be of numbers or text, and as large as its own header says."""
+    stream = io.BytesIO(member)
+    header = npy.read_array_header_1_0 if npy.read_magic(stream) == (1, 0) else npy.read_array_header_2_0
+    shape, columns_first, dtype = header(stream)
+    if not name.endswith(SUFFIX) or dtype.kind not in KINDS:
+        raise ValueError(f"{name} is no array of numbers or text, but of dtype {dtype}")
+    array: np.ndarray[Any, Any] = np.frombuffer(member, dtype, offset=stream.tell())
+    return array.reshape(shape, order="F" if columns_first else "C").copy("K")

@@ -22,16 +22,6 @@ import numpy as np
 from kernelopt.errors import FileError, ParameterError
 from kernelopt.files import REMEDY, Arrays, read_file, write_file
 
-WRONG = (  # the errors of a wrong entry; those of kernelopt's checks of arguments are ValueErrors
-    AttributeError,
-    IndexError,
-    KeyError,
-    MemoryError,
-    OverflowError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
 SCALARS: dict[Any, Any] = {bool: bool | np.bool_, int: int | np.integer, float: float, str: str}
 Digest = Annotated[str, "[0-9a-f]{64}"]
 """A checksum: what is annotated with a text is matched with the text as a pattern."""
@@ -137,37 +127,36 @@ def encoded(value: Any, where: str = "", remedy: str = "Pass one of these.") -> 
     arrays: Arrays = {}
 
     def at(value: Any, where: str) -> Any:
-        def inner(parts: Mapping[Any, Any]) -> dict[Any, Any]:
-            return {key: at(part, f"{where}.{key}".lstrip(".")) for key, part in parts.items()}
-
         if isinstance(value, np.generic):
             value = value.item()
         if value is None or isinstance(value, bool | int | str) or (type(value) is float and isfinite(value)):
             return value
         if isinstance(value, list):
-            return list(inner(dict(enumerate(value))).values())
+            return [at(entry, f"{where}.{k}") for k, entry in enumerate(value)]
         if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-            return {"dict": inner(value)}
+            return {"dict": each(at, value, where)}
         if isinstance(value, np.ndarray) and (stored := without_objects(value)) is not None:
             arrays[where] = stored
             return {"array" if stored is value else "text": [stored.dtype.str, *stored.shape]}
         form = next((FORM_OF[kind] for kind in type(value).__mro__ if kind in FORM_OF), None)
         if form is None:
-            function = getattr(value, "__name__", None) if callable(value) else None
-            got = (
-                f"the function {function}" if function else f"{reprlib.repr(value)} ({type(value).__name__})"
-            )
+            got = f"{getattr(value, '__name__', reprlib.repr(value))} ({type(value).__name__})"
             raise ParameterError(
-                f"{where} of what is saved must be made of numbers, text, kernels and losses, got "
-                f"{f'the function {function}' if function else got}. {remedy}"
+                f"{where} of what is saved must be made of numbers, text, kernels and losses, got {got}. "
+                f"{remedy}"
             )
         parts = form.parts(value)
         if form.hints is None:
             return {form.name: at(parts, where)}
         check_parts(parts, form.hints)
-        return {form.name: inner(parts)}
+        return {form.name: each(at, parts, where)}
 
     return at(value, where), arrays
+
+
+def each(at: Callable[[Any, str], Any], parts: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return a function of each part and its place."""
+    return {name: at(part, f"{where}.{name}".lstrip(".")) for name, part in parts.items()}
 
 
 def without_objects(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
@@ -192,16 +181,13 @@ def decoded(document: Any, arrays: Mapping[str, Any], source: object) -> Any:
     """
 
     def at(document: Any, where: str) -> Any:
-        def inner(parts: Mapping[Any, Any]) -> dict[Any, Any]:
-            return {key: at(part, f"{where}.{key}".lstrip(".")) for key, part in parts.items()}
-
         if isinstance(document, list):
-            return list(inner(dict(enumerate(document))).values())
+            return [at(entry, f"{where}.{k}") for k, entry in enumerate(document)]
         if not isinstance(document, dict):
             return document
         ((name, content),) = document.items()
         if name == "dict":
-            return inner(content)
+            return each(at, content, where)
         if name in ("array", "text"):
             array = left.pop(where)
             if [array.dtype.str, *array.shape] != content:
@@ -210,7 +196,7 @@ def decoded(document: Any, arrays: Mapping[str, Any], source: object) -> Any:
         form = FORMS[name]
         if form.hints is None:
             return form.build(at(content, where))
-        parts = inner(content)
+        parts = each(at, content, where)
         check_parts(parts, form.hints)
         return form.build(**parts)
 
@@ -220,7 +206,7 @@ def decoded(document: Any, arrays: Mapping[str, Any], source: object) -> Any:
         if left:
             raise ValueError(f"no entry has the arrays {', '.join(left)}")
         return value
-    except WRONG as error:
+    except Exception as error:  # of the checks, and of any constructor: the file is not trusted
         raise FileError(
             f"{source} must hold what kernelopt has written, got a wrong or missing entry "
             f"({type(error).__name__}: {error}). {REMEDY}"
@@ -272,9 +258,7 @@ def agrees(value: Any, text: str, sizes: dict[str, int]) -> bool:
     """Whether a string matches a pattern, or the axes of an array or a tuple have the sizes of letters."""
     if isinstance(value, str):
         return re.fullmatch(text, value) is not None
-    axes, shape = text.split(), (len(value),) if isinstance(value, tuple) else value.shape
-    found = dict(zip(axes, shape, strict=False)) | sizes
-    if len(axes) != len(shape) or shape != tuple(found[axis] for axis in axes):
-        return False
-    sizes |= found
-    return True
+    axes, shape = text.split(), np.shape(value)
+    return len(axes) == len(shape) and all(
+        map(lambda axis, size: sizes.setdefault(axis, size) == size, axes, shape)
+    )

@@ -13,13 +13,12 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.certificates import Certificate
 from kernelopt.errors import InputError
 from kernelopt.figures import draw_histories, new_axes
 from kernelopt.methods.control import listed
 from kernelopt.methods.histories import certified_history
 from kernelopt.methods.learned import Learned, Part, chosen_machine, crossed, single, weights_of
-from kernelopt.methods.saved import saved
+from kernelopt.methods.saved import Solved, saved
 from kernelopt.plain_tables import html_table
 from kernelopt.records import write
 from kernelopt.validation import (
@@ -36,7 +35,7 @@ WEIGHTS_SHOWN = 20  # weights up to which a notebook shows all of them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Solution:
+class Solution(Solved):
     """A certified solution. It can be pickled and copied; it is equal only to itself.
 
     Attributes
@@ -79,38 +78,11 @@ class Solution:
         The problem that was solved; None for a solution that was pickled.
     """
 
-    status: str
-    method: str
-    solver: str
-    value: float
-    certificate: Certificate
     weights: Any = None
-    weights_unique: bool | None = None
     learned: tuple[Learned, ...] = ()
-    iterations: int | None = None
     details: dict[str, Any] = field(default_factory=dict)
-    history: tuple[tuple[float, float, float], ...] = ()
-    build_time: float = 0.0
-    solve_time: float = 0.0
-    certify_time: float = 0.0
-    tol: float | None = None
     ended_by_caller: bool = False
     problem: cp.Problem | None = None
-
-    @property
-    def lower(self) -> float:
-        """The certified lower bound of the optimum."""
-        return self.certificate.lower
-
-    @property
-    def upper(self) -> float:
-        """The certified upper bound of the optimum."""
-        return self.certificate.upper
-
-    @property
-    def gap(self) -> float:
-        """The certified gap, relative to max(|upper|, |lower|, floor)."""
-        return self.certificate.gap
 
     @property
     def kernel(self) -> Any:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -19,74 +19,66 @@ from kernelopt.records import record, write
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array, as_model_path
 
-if TYPE_CHECKING:
-    from kernelopt.methods.solution import Solution
 
-
-@record("solution")
 @dataclass(frozen=True, eq=False, repr=False)
-class SavedSolution:
-    """What a file keeps of a `Solution`: its machines with their support, its weights and its certificate.
-
-    `kernelopt.load` returns it.
-
-    Attributes
-    ----------
-    status, method, solver : str
-        As in `Solution`.
-    value : float
-        The objective at the point.
-    certificate : Certificate
-        The bounds as they were saved. `kernelopt.certify(problem, saved)` computes them again.
-    weights_unique : bool or None
-    tol : float or None
-        The relative gap that was asked for.
-    machines : tuple of SavedMachine
-        One for each risk; none in an estimator, which has them itself.
-    iterations : int or None
-    history : tuple of (seconds, lower, upper)
-    build_time, solve_time, certify_time : float
-        As in `Solution`.
-    shared : bool
-        Whether all machines have the same weights.
-    point : tuple of arrays
-        The point of the certificate, in the order of the problem's variables; empty with matrix variables.
-    """
+class Solved:
+    """What a `Solution` and its file have in common; see `Solution`."""
 
     status: str
     method: str
     solver: str
     value: float
     certificate: Certificate
-    weights_unique: bool | None
-    tol: float | None
-    machines: tuple[SavedMachine, ...]
-    iterations: int | None
-    history: tuple[tuple[float, float, float], ...]
-    build_time: float
-    solve_time: float
-    certify_time: float
-    shared: bool
-    point: tuple[Array, ...]
-
-    def __post_init__(self) -> None:
-        if np.isnan([self.value, self.lower, self.upper, self.certificate.floor]).any():
-            raise ValueError("the value and the bounds must be numbers, got NaN")
+    weights_unique: bool | None = None
+    iterations: int | None = None
+    history: tuple[tuple[float, float, float], ...] = ()
+    build_time: float = 0.0
+    solve_time: float = 0.0
+    certify_time: float = 0.0
+    tol: float | None = None
 
     @property
     def lower(self) -> float:
-        """The certified lower bound of the optimum, as it was saved."""
+        """The certified lower bound of the optimum."""
         return self.certificate.lower
 
     @property
     def upper(self) -> float:
-        """The certified upper bound of the optimum, as it was saved."""
+        """The certified upper bound of the optimum."""
         return self.certificate.upper
 
     @property
     def gap(self) -> float:
         """The certified gap, relative to max(|upper|, |lower|, floor)."""
         return self.certificate.gap
+
+
+@record("solution")
+@dataclass(frozen=True, eq=False, repr=False)
+class SavedSolution(Solved):
+    """What a file keeps of a `Solution`: its machines with their support, its weights and its certificate.
+
+    `kernelopt.load` returns it. Beside its own attributes it has those of `Solution`, from `status` to `tol`.
+
+    Attributes
+    ----------
+    certificate : Certificate
+        The bounds as they were saved. `kernelopt.certify(problem, saved)` computes them again.
+    machines : tuple of SavedMachine
+        One for each risk; none in an estimator, which has them itself.
+    shared : bool
+        Whether all machines have the same weights.
+    point : tuple of arrays
+        The point of the certificate, in the order of the problem's variables; empty with matrix variables.
+    """
+
+    machines: tuple[SavedMachine, ...] = ()
+    shared: bool = False
+    point: tuple[Array, ...] = ()
+
+    def __post_init__(self) -> None:
+        if np.isnan([self.value, self.lower, self.upper, self.certificate.floor]).any():
+            raise ValueError("the value and the bounds must be numbers, got NaN")
 
     @property
     def weights(self) -> Any:
@@ -182,8 +174,8 @@ class SavedSolution:
         return f"{self.status} by {self.method}: {self.certificate}{support}"
 
 
-def saved(solution: Solution | SavedSolution, *, machines: bool = True) -> SavedSolution:
-    """Return what a file keeps of a solution.
+def saved(solution: Any, *, machines: bool = True) -> SavedSolution:
+    """Return what a file keeps of a `Solution`, or what it has kept itself.
 
     Without `machines` it is the certificate with its point and dual variables, for an estimator, which keeps
     its own machines and states its own problem.
@@ -203,20 +195,10 @@ def saved(solution: Solution | SavedSolution, *, machines: bool = True) -> Saved
     certificate, learned = solution.certificate, solution.learned if machines else ()
     point = tuple(map(np.asarray, certificate.point.values()))
     simple = all(isinstance(each, Machine) for each in certificate.machines)
+    common = {each.name: getattr(solution, each.name) for each in fields(Solved)}
     return SavedSolution(
-        status=solution.status,
-        method=solution.method,
-        solver=solution.solver,
-        value=float(solution.value),
-        certificate=certificate if simple else replace(certificate, machines=()),
-        weights_unique=solution.weights_unique,
-        tol=solution.tol,
+        **common | {"certificate": certificate if simple else replace(certificate, machines=())},
         machines=tuple(map(saved_machine, learned)),
-        iterations=solution.iterations,
-        history=solution.history,
-        build_time=solution.build_time,
-        solve_time=solution.solve_time,
-        certify_time=solution.certify_time,
         shared=isinstance(solution.weights, np.ndarray) or len(learned) == 1,
         point=point if all(values.ndim < 2 for values in point) else (),
     )
