@@ -9,6 +9,8 @@ for either of two shapes. Its entries are finite.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import reprlib
@@ -157,6 +159,15 @@ def encoded(value: Any, where: str = "", remedy: str = "Pass one of these.") -> 
 def each(at: Callable[[Any, str], Any], parts: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return a function of each part and its place."""
     return {name: at(part, f"{where}.{name}".lstrip(".")) for name, part in parts.items()}
+
+
+def digest(value: Any) -> str:
+    """Return the SHA-256 of a value as `encoded` writes it, in hexadecimal."""
+    document, arrays = encoded(value)
+    found = hashlib.sha256(json.dumps(document).encode())
+    for array in arrays.values():
+        found.update(array.tobytes())
+    return found.hexdigest()
 
 
 def without_objects(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:

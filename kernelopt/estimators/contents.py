@@ -10,15 +10,15 @@ from typing import Annotated, Any
 import numpy as np
 
 from kernelopt.errors import InputError, ParameterError
-from kernelopt.estimators.checksums import sampled_checksum
 from kernelopt.estimators.kernels import PointKernels, StackKernels
 from kernelopt.estimators.remembered import RememberedStack, raw_grams
 from kernelopt.grams.arguments import as_names
+from kernelopt.grams.written import sampled
 from kernelopt.installed import installed
 from kernelopt.kernels import as_strings
 from kernelopt.losses import Loss
 from kernelopt.methods.saved import SavedSolution, saved
-from kernelopt.records import Digest, check_parts, encoded, record
+from kernelopt.records import Digest, check_parts, digest, encoded, record
 from kernelopt.validation import Array, Index, as_indices, shown
 
 LARGEST = int(np.iinfo(np.intp).max)
@@ -63,7 +63,7 @@ def stack_parts(trained: StackKernels) -> dict[str, Any]:
     stack = trained.stack
     if not isinstance(stack, RememberedStack):
         grams = raw_grams(stack, trained.spherical)
-        checksum = sampled_checksum(grams)
+        checksum = digest(sampled(grams))
         stack = RememberedStack(stack.names, stack.samples, grams.n_points, checksum, trained.spherical)
     return {
         "constants": trained.constants,

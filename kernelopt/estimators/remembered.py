@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernelopt.errors import InputError
-from kernelopt.estimators.checksums import sampled_checksum
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.grams import Grams
 from kernelopt.grams.normalized import SphericalStorage
+from kernelopt.grams.written import sampled
+from kernelopt.records import digest
 from kernelopt.validation import Index
 
 
@@ -37,7 +38,7 @@ class RememberedStack(KernelStack):
             return
         grams = training.grams
         same = (len(grams), grams.n_points) == (len(self.names), self.n_points)
-        if not same or sampled_checksum(grams) != self.checksum:
+        if not same or digest(sampled(grams)) != self.checksum:
             raise InputError(
                 f"samples must be chosen from the KernelStack of the training samples, {self!r}, got another "
                 f"stack: {training!r}. Make that stack again, and pass stack[test] to predict."

@@ -16,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from kernelopt.catalog import Formulation
 from kernelopt.certificates import Certificate, certify
 from kernelopt.errors import InputError, LabelError
-from kernelopt.estimators.checksums import points_checksum, sampled_checksum, values_checksum
 from kernelopt.estimators.contents import estimator_of, estimator_parts
 from kernelopt.estimators.kernels import TrainedKernels
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.grams import Grams
+from kernelopt.grams.written import sampled
 from kernelopt.methods.saved import saved
-from kernelopt.records import record, write
+from kernelopt.records import digest, record, write
 from kernelopt.validation import Array, Index, as_model_path, shown
 
 SAME = 1e-9  # relative difference of two roundings of one constant, one width or one mean of targets
@@ -133,7 +133,7 @@ class SavedMixin:
 
     def keep_labels(self, labels: list[Array]) -> list[Array]:
         """Keep a checksum of labels or targets and of the weights of samples, and return the list."""
-        self._labels_checksum = values_checksum(np.array(labels))
+        self._labels_checksum = digest(np.array(labels, dtype=float))
         return labels
 
     def changed(self, name: str) -> InputError:
@@ -193,6 +193,4 @@ def same(found: Any, stored: Any) -> bool:
 
 def samples_checksum(samples: Array | KernelStack) -> str:
     """Return a checksum of points or strings, or of the kernels between some samples of a stack."""
-    if isinstance(samples, KernelStack):
-        return sampled_checksum(samples.gram())
-    return points_checksum(samples)
+    return digest(sampled(samples.gram()) if isinstance(samples, KernelStack) else samples)

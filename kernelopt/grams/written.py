@@ -11,6 +11,7 @@ from kernelopt.errors import InputError, MethodError
 from kernelopt.grams.caching import read_only
 from kernelopt.grams.centered import CenteredStorage
 from kernelopt.grams.evaluated import KernelStorage
+from kernelopt.grams.grams import Grams
 from kernelopt.grams.joined import JoinedStorage
 from kernelopt.grams.normalized import KnownConstants, ScaledStorage, SphericalStorage
 from kernelopt.grams.storage import ChosenStorage, Storage
@@ -18,6 +19,8 @@ from kernelopt.grams.stored import IdentityStorage
 from kernelopt.kernels import Kernel
 from kernelopt.records import record
 from kernelopt.validation import Array, Index, as_indices
+
+SAMPLED = 64  # points: no kernel is evaluated or read as a whole
 
 
 def leaves(storage: Storage) -> Iterator[Storage]:
@@ -39,6 +42,12 @@ def leaves(storage: Storage) -> Iterator[Storage]:
 def is_evaluated(storage: Storage) -> bool:
     """Whether a storage is made of kernel functions, and perhaps identities: it has values at new points."""
     return all(isinstance(leaf, KernelStorage | IdentityStorage) for leaf in leaves(storage))
+
+
+def sampled(grams: Grams) -> Array:
+    """Return the kernels between some points, spread over all, which tell a stack from others."""
+    spread = np.linspace(0, grams.n_points - 1, min(grams.n_points, SAMPLED)).astype(int)
+    return np.asarray(grams.block(spread))
 
 
 @record("identity", IdentityStorage)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable
 from itertools import chain
@@ -16,15 +15,15 @@ import scipy.sparse as sp
 from cvxpy.atoms.atom import Atom
 
 from kernelopt.errors import FileError
+from kernelopt.grams.written import sampled
 from kernelopt.language.terms import terms
-from kernelopt.records import read, record, write
+from kernelopt.records import digest, read, record, write
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import nodes
 from kernelopt.validation import Array
 
 WRITE_SHARE = 0.02  # of the time of a call that is spent on writing
 EARLIEST_SECONDS = 0.2  # between two writes: no call that short is worth a file
-SAMPLED = 64  # points whose blocks of the kernels enter the fingerprint
 
 State = dict[str, Any]
 """What a method needs in order to go on: numbers, arrays, and lists of arrays by name."""
@@ -101,31 +100,27 @@ def fingerprint(structure: Structure) -> str:
 
     Of the kernels it takes the blocks on some points, so that none is evaluated or read as a whole.
     """
-    digest = hashlib.sha256()
-
-    def add(*parts: Any) -> None:
-        for part in parts:
-            if isinstance(part, np.ndarray):
-                digest.update(repr((part.dtype.str, part.shape)).encode() + part.tobytes())
-            else:
-                digest.update(repr(part).encode())
-
     problem = structure.problem
-    add(structure.maximize, [(v.shape, v.attributes["nonneg"]) for v in structure.variables])
-    for node in chain.from_iterable(map(nodes, (problem.objective, *problem.constraints))):
-        if isinstance(node, Atom):  # a variable has its number among its data, and that differs by process
-            plain = [part for part in node.get_data() or () if isinstance(part, Real | str)]
-            add(type(node).__name__, node.shape, plain)
-    for leaf in (*problem.constants(), *problem.parameters()):
-        add(numbers(leaf))
-    for term in structure.risks:
-        learner = term.learner
-        add(repr(learner.loss), learner.y, learner.norm, learner.bias is not None)
-        for K in term.kernels:
-            for _, grams in terms(K) or ():
-                spread = np.linspace(0, grams.n_points - 1, min(grams.n_points, SAMPLED)).astype(int)
-                add(grams.shape, np.asarray(grams.block(spread)))
-    return digest.hexdigest()
+    trees = chain.from_iterable(map(nodes, (problem.objective, *problem.constraints)))
+    described = [  # a variable has its number among its data, and that differs by process
+        [
+            repr(type(node)),
+            node.shape,
+            [repr(part) for part in node.get_data() or () if isinstance(part, Real | str)],
+        ]
+        for node in trees
+        if isinstance(node, Atom)
+    ]
+    variables = [[v.shape, repr(v.attributes["nonneg"])] for v in structure.variables]
+    constants = [numbers(leaf) for leaf in (*problem.constants(), *problem.parameters())]
+    learned = [
+        [
+            [repr(risk.learner.loss), risk.learner.y, risk.learner.norm, risk.learner.bias is not None],
+            [(grams.shape, sampled(grams)) for K in risk.kernels for _, grams in terms(K) or ()],
+        ]
+        for risk in structure.risks
+    ]
+    return digest([structure.maximize, described, variables, constants, learned])
 
 
 def numbers(leaf: cp.Constant | cp.Parameter) -> Array:

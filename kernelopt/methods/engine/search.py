@@ -75,7 +75,7 @@ class Search:
         labels = [each.y for each in learners if each.loss.kind == "labels"]
         self.seed = seed
         if control.resumed:
-            first, self.aim = control.resumed["points"].astype(np.intp), float(control.resumed["aim"])
+            first, self.aim = control.resumed["points"], control.resumed["aim"]
         else:
             first = first_points(self.n, labels, seed) if self.sparse else np.arange(self.n)
             self.aim = np.inf
@@ -328,7 +328,7 @@ class Search:
             point=read.reach * step.w,
             proof=alpha,
             machines=list(alpha),
-            state=kept(w=step.w, alpha=alpha, points=self.points.astype(float), aim=np.array(self.aim)),
+            state=kept(w=step.w, alpha=alpha, points=self.points, aim=self.aim),
             provider=provider.name,
             passes=provider.passes,
             solves=self.solves,

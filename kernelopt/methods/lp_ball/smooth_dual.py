@@ -140,7 +140,7 @@ class SmoothDual(Method):
             alpha = np.clip(loss.project(alpha, y, read.bias), dual.lower, dual.upper)
             s, w, f = dual.at(alpha)
             lower, upper, theta = read.lower(alpha, s), read.upper(f, w, s), read.reach * w
-            state = kept(w=w, alpha=alpha, intercept=np.array(dual.intercept))
+            state = kept(w=w, alpha=alpha, intercept=dual.intercept)
             if control.report(lower, upper, point=theta, proof=alpha, machines=[alpha], state=state):
                 raise Done
             if count >= self.max_iterations:
@@ -148,7 +148,7 @@ class SmoothDual(Method):
                 raise Done
 
         earlier = warm_start(read, control)[1]
-        dual.intercept = float(control.resumed.get("intercept", dual.intercept))
+        dual.intercept = control.resumed.get("intercept", dual.intercept)
         first = loss.response(np.zeros(y.size), y) if earlier is None else loss.project(earlier, y, read.bias)
         alpha = np.clip(first, dual.lower, dual.upper)
         options = {

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from kernelopt.numerics.decompositions import eigenpairs, eigenvalues
 from kernelopt.structure.pieces import Piece
 from kernelopt.validation import Array
 
+FIXED = ("piece", "reach", "iterates", "horizon", "root")  # attributes that do not change
 RATE_FACTOR = 4.0  # the adaptive rate over the rate of the best bound; found by measurement
 
 
@@ -29,8 +29,6 @@ class EntropyIterate:
     The iterate of dual averaging is X = reach * P with P = exp(-rate S) / tr exp(-rate S), the minimiser of
     rate <S, P> - entropy(P) over tr P = 1. For a constraint tr P <= 1 the denominator is 1 + tr exp(-rate S).
     """
-
-    kept: ClassVar[tuple[str, ...]] = ("sum", "last")  # the attributes that change
 
     def __init__(self, piece: Piece) -> None:
         self.piece, self.reach = piece, np.asarray(piece.reach, dtype=float)
@@ -73,8 +71,6 @@ class EntropyIterate:
 class PrintedIterate(EntropyIterate):
     """Algorithms 1 and 2 of [3]_ as printed: sums of sorted eigenvalues, with the last gradient's vectors."""
 
-    kept = ("sum", "last", "values", "added", "vectors")
-
     def __init__(self, piece: Piece) -> None:
         super().__init__(piece)
         if piece.is_matrix:
@@ -104,8 +100,6 @@ class StepRule(ABC):
         The newest iterates, of which `points` may be averages.
     """
 
-    kept: ClassVar[tuple[str, ...]] = ()  # the numbers that change
-
     def __init__(self, iterates: Sequence[EntropyIterate], horizon: int) -> None:
         self.iterates, self.horizon = iterates, horizon
         self.points = self.newest = [iterate.point(0.0) for iterate in iterates]
@@ -116,24 +110,18 @@ class StepRule(ABC):
 
     def state(self) -> State:
         """Return the points and the sums of the gradients."""
-        sums = {
-            f"{name}{i}": getattr(iterate, name)
-            for i, iterate in enumerate(self.iterates)
-            for name in iterate.kept
-            if hasattr(iterate, name)
-        }
-        numbers = {name: getattr(self, name) for name in self.kept}
-        return sums | numbers | {"points": self.points, "newest": self.newest}
+        return changing(self) | {"sums": [changing(iterate) for iterate in self.iterates]}
 
     def restore(self, state: State) -> None:
         """Take up the points and the sums of an earlier run."""
-        for i, iterate in enumerate(self.iterates):
-            for name in iterate.kept:
-                if hasattr(iterate, name):
-                    setattr(iterate, name, state[f"{name}{i}"])
-        for name in self.kept:
-            setattr(self, name, state[name])
-        self.points, self.newest = state["points"], state["newest"]
+        for owner, known in zip((self, *self.iterates), (state, *state["sums"]), strict=True):
+            for name in changing(owner):
+                setattr(owner, name, known[name])
+
+
+def changing(owner: object) -> State:
+    """Return the attributes that change between iterations."""
+    return {name: value for name, value in vars(owner).items() if name not in FIXED}
 
 
 class ConstantStep(StepRule):
@@ -144,8 +132,6 @@ class ConstantStep(StepRule):
     / T), where tau_i is the trace or the largest entry of piece i. Kundu et al. [3]_ print m T in place of T
     for m pieces, which gives a smaller step.
     """
-
-    kept = ("largest",)
 
     def __init__(self, iterates: Sequence[EntropyIterate], horizon: int) -> None:
         super().__init__(iterates, horizon)
@@ -172,8 +158,6 @@ class AdaptiveStep(StepRule):
     + t) of f(Z_t), where R_t is the regret of the iterates. The gap is of order 1 / sqrt(t) in general. It
     is of order 1 / t^2 if the gradients converge so fast that the sum in the rate stays bounded.
     """
-
-    kept = ("count", "variations")
 
     def __init__(self, iterates: Sequence[EntropyIterate], horizon: int) -> None:
         super().__init__(iterates, horizon)
