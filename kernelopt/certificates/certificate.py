@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelopt.certificates.gap import relative_gap
 from kernelopt.certificates.lower.choices import Route
-from kernelopt.certificates.statements.sources import Source
+from kernelopt.certificates.statements.columns import Source
 from kernelopt.errors import ConditionWarning, MethodError
 from kernelopt.learner import BlockMachine, Machine
 from kernelopt.plain_tables import html_table

@@ -11,8 +11,7 @@ from cvxpy.constraints import Inequality
 from scipy.optimize import lsq_linear
 
 from kernelopt.certificates.statements.columns import (
-    Cone,
-    Variables,
+    Source,
     column_names,
     matrices_by_column,
     read_cone,
@@ -27,13 +26,12 @@ from kernelopt.certificates.statements.lifting import (
 from kernelopt.certificates.statements.statement import Statement
 from kernelopt.certificates.statements.witness import (
     checker,
-    exact_seconds,
     fractions,
     into_ball,
     slacks,
     verified_length,
 )
-from kernelopt.grams import Grams, join
+from kernelopt.grams import join
 from kernelopt.language.measures import FrobeniusNorm
 from kernelopt.language.terms import terms
 from kernelopt.structure.ball import kernels_by_variable
@@ -42,21 +40,12 @@ from kernelopt.validation import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Alignment:
+class Alignment(Source):
     """max gain'x + constant over |sum_j x_j K_j|_F <= radius and x >= 0 or sum_j x_j G_j >> 0."""
 
-    variables: Variables
-    kernels: Grams
-    cone: Cone
     gain: Array
     constant: float
     radius: float
-
-    @property
-    def seconds(self) -> float:
-        """The predicted seconds of a statement and of its bounds in fractions."""
-        points = self.cone[0][1].n_points if self.cone else 0
-        return exact_seconds(len(self.kernels), self.kernels.n_points) + exact_seconds(len(self.cone), points)
 
     def statement(self) -> Statement:
         """Return the statement of the problem, without a witness."""

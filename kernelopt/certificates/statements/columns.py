@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
 import cvxpy as cp
 import numpy as np
 
+from kernelopt.certificates.statements.statement import Statement
+from kernelopt.certificates.statements.witness import exact_seconds
 from kernelopt.grams import Grams
 from kernelopt.language.terms import terms
 from kernelopt.structure.ball import kernels_by_variable
@@ -13,6 +19,39 @@ from kernelopt.validation import Array
 
 Variables = tuple[tuple[str, int, bool], ...]  # name, number of entries, whether they are non-negative
 Cone = tuple[tuple[int, Grams], ...]  # columns j, each with its matrix G_j
+
+
+@dataclass(frozen=True, eq=False)
+class Source(ABC):
+    """A problem in a form that can be stated with the witness of a certificate. It can be pickled.
+
+    Attributes
+    ----------
+    variables : tuple
+        The variables whose entries are x, in this order.
+    kernels : Grams
+        The kernels K_j, one for each x_j; of a risk on the labelled points.
+    cone : tuple
+        The matrices G_j of sum_j x_j G_j >> 0 on all points, empty where there is no cone.
+    """
+
+    variables: Variables
+    kernels: Grams
+    cone: Cone
+
+    @property
+    def seconds(self) -> float:
+        """The predicted seconds of a statement and of its bounds in fractions."""
+        points = self.cone[0][1].n_points if self.cone else 0
+        return exact_seconds(len(self.kernels), self.kernels.n_points) + exact_seconds(len(self.cone), points)
+
+    @abstractmethod
+    def statement(self) -> Statement:
+        """Return the problem in plain numbers, without a witness."""
+
+    @abstractmethod
+    def prove(self, statement: Statement, certificate: Any) -> None:
+        """Set a witness near the point and the dual variables of a certificate."""
 
 
 def read_variables(structure: Structure) -> Variables:

@@ -21,7 +21,7 @@ from kernelopt.certificates.statements.columns import (
 from kernelopt.certificates.statements.learning import read_weight_bound
 from kernelopt.certificates.statements.lifting import linear_over_cone, set_multiplier
 from kernelopt.certificates.statements.statement import Statement
-from kernelopt.certificates.statements.witness import fractions
+from kernelopt.certificates.statements.witness import eliminated, fractions
 from kernelopt.comparisons import comparisons
 from kernelopt.language.triplets import TripletGains
 from kernelopt.structure.structure import Structure
@@ -208,19 +208,7 @@ def null_vector(M: Array, nearby: Array) -> list[Fraction] | None:
     if len(M) * nearby.size**2 > MAX_MULTIPLICATIONS:
         return None
     rows = fractions(M).tolist()
-    pivots: list[int] = []
-    for j in range(nearby.size):
-        at = next((i for i in range(len(pivots), len(rows)) if rows[i][j]), None)
-        if at is None:
-            continue
-        top = len(pivots)
-        rows[top], rows[at] = rows[at], rows[top]
-        pivot = [v / rows[top][j] for v in rows[top]]
-        rows[top] = pivot
-        for i, row in enumerate(rows):
-            if i != top and row[j]:
-                rows[i] = [u - row[j] * v for u, v in zip(row, pivot, strict=True)]
-        pivots.append(j)
+    pivots = eliminated(rows, nearby.size)
     free = [j for j in range(nearby.size) if j not in pivots]
     if not free:
         return None

@@ -12,8 +12,7 @@ from cvxpy.constraints import Inequality
 from cvxpy.constraints.zero import Equality
 
 from kernelopt.certificates.statements.columns import (
-    Cone,
-    Variables,
+    Source,
     column_names,
     matrices_by_column,
     read_cone,
@@ -23,7 +22,6 @@ from kernelopt.certificates.statements.lifting import interior_witness, linear_o
 from kernelopt.certificates.statements.statement import Statement
 from kernelopt.certificates.statements.witness import (
     checker,
-    exact_seconds,
     fractions,
     into_ball,
     on_dyadic_grid,
@@ -31,7 +29,6 @@ from kernelopt.certificates.statements.witness import (
     verified_factor,
     verified_length,
 )
-from kernelopt.grams import Grams
 from kernelopt.losses import Loss, hard_margin
 from kernelopt.losses.base import project_zero_sum
 from kernelopt.structure.ball import read_kernels
@@ -53,34 +50,15 @@ class WeightBound:
 
 
 @dataclass(frozen=True, eq=False)
-class Learning:
-    """min price * risk(sum_j x_j K_j) + offset over weights x with a bound, and a cone for free signs.
+class Learning(Source):
+    """min price * risk(sum_j x_j K_j) + offset over weights x with a bound, and a cone for free signs."""
 
-    Attributes
-    ----------
-    variables : tuple
-        The variables whose entries are x, in this order.
-    kernels : Grams
-        The kernels K_j on the labelled points, one for each x_j.
-    cone : tuple
-        The matrices G_j of sum_j x_j G_j >> 0 on all points, empty where there is no cone.
-    """
-
-    variables: Variables
-    kernels: Grams
-    cone: Cone
     y: Array
     loss: Loss
     bias: bool
     price: float
     offset: float
     bound: WeightBound
-
-    @property
-    def seconds(self) -> float:
-        """The predicted seconds of a statement and of its bounds in fractions."""
-        points = self.cone[0][1].n_points if self.cone else 0
-        return exact_seconds(len(self.kernels), self.kernels.n_points) + exact_seconds(len(self.cone), points)
 
     def statement(self) -> Statement:
         """Return the statement of the problem, without a witness."""

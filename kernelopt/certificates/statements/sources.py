@@ -2,29 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
 from kernelopt.certificates.statements.aligned import read_alignment
+from kernelopt.certificates.statements.columns import Source
 from kernelopt.certificates.statements.learning import read_learning
-from kernelopt.certificates.statements.statement import Statement
 from kernelopt.structure.structure import Structure
-
-
-class Source(Protocol):
-    """A problem in a form that can be stated with the witness of a certificate. It can be pickled."""
-
-    @property
-    def seconds(self) -> float:
-        """The predicted seconds of a statement and of its bounds in fractions."""
-        ...
-
-    def statement(self) -> Statement:
-        """Return the problem in plain numbers, without a witness."""
-        ...
-
-    def prove(self, statement: Statement, certificate: Any) -> None:
-        """Set a witness near the point and the dual variables of a certificate."""
-        ...
 
 
 def read_source(structure: Structure) -> Source | str:

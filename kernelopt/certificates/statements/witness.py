@@ -147,12 +147,27 @@ def on_grid(L: Array) -> Array:
 
 
 def exact_solution(S: Any, t: Any) -> list[Fraction] | None:
-    """Return x with S x = t exactly for a positive semidefinite S of fractions, None without a solution."""
+    """Return x with S x = t exactly for a matrix S of fractions, None without a solution."""
     rows = [[*row, v] for row, v in zip(S, t, strict=True)]
-    for j, pivot in enumerate(rows):
-        for row in rows if pivot[j] else ():
-            if row is not pivot and row[j]:
-                ratio = row[j] / pivot[j]
-                row[:] = [u - ratio * v for u, v in zip(row, pivot, strict=True)]
-    x = [row[-1] / row[j] if row[j] else Fraction(0) for j, row in enumerate(rows)]
-    return x if all(sum(map(Fraction.__mul__, row, x)) == v for row, v in zip(S, t, strict=True)) else None
+    pivots = eliminated(rows, len(S))
+    x = [Fraction(0)] * len(S)
+    for row, j in zip(rows, pivots, strict=False):
+        x[j] = row[-1]
+    return None if any(row[-1] for row in rows[len(pivots) :]) else x
+
+
+def eliminated(rows: list[list[Fraction]], columns: int) -> list[int]:
+    """Bring rows to the reduced echelon form of their first columns; return the columns of the pivots."""
+    pivots: list[int] = []
+    for j in range(columns):
+        top = len(pivots)
+        at = next((i for i in range(top, len(rows)) if rows[i][j]), None)
+        if at is None:
+            continue
+        rows[top], rows[at] = rows[at], rows[top]
+        pivot = rows[top] = [v / rows[top][j] for v in rows[top]]
+        for i, row in enumerate(rows):
+            if i != top and row[j]:
+                rows[i] = [u - row[j] * v for u, v in zip(row, pivot, strict=True)]
+        pivots.append(j)
+    return pivots
