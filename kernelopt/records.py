@@ -150,6 +150,7 @@ def encoded(value: Any, where: str = "", remedy: str = "Pass one of these.") -> 
         parts = form.parts(value)
         if form.hints is None:
             return {form.name: at(parts, where)}
+        parts |= {name: float(parts[name]) for name, hint in form.hints.items() if hint is float}
         check_parts(parts, form.hints)
         return {form.name: each(at, parts, where)}
 

@@ -336,3 +336,9 @@ def test_truncated_files_and_other_kinds_are_refused(path):
         ko.load(path)
     with pytest.raises(ko.errors.FileError, match="where there is none"):
         ko.load(path.with_name("none.npz"))
+
+
+def test_whole_numbers_of_a_method_are_saved_as_the_numbers_that_they_are(path):
+    solution = replace(solved("plain"), build_time=0, iterations=np.int64(3), history=((0, 1, np.inf),))
+    model = ko.load(solution.save(path))
+    assert (model.build_time, model.iterations, model.history) == (0.0, 3, ((0.0, 1.0, np.inf),))

@@ -128,11 +128,11 @@ def saved_machine(machine: Learned) -> SavedMachine:
         machine.weights,
         support,
         each[0] if (each == each[0]).all() else each,
-        float(machine.intercept),
+        machine.intercept,
         machine.n,
         machine.n_points,
         joined.names,
         joined.block(support) if is_evaluated(joined) else None,
-        float(machine.value),
+        machine.value,
         machine.loss,
     )

@@ -197,7 +197,11 @@ def saved(solution: Any, *, machines: bool = True) -> SavedSolution:
     simple = all(isinstance(each, Machine) for each in certificate.machines)
     common = {each.name: getattr(solution, each.name) for each in fields(Solved)}
     return SavedSolution(
-        **common | {"certificate": certificate if simple else replace(certificate, machines=())},
+        **common
+        | {
+            "certificate": certificate if simple else replace(certificate, machines=()),
+            "history": tuple(tuple(map(float, row)) for row in solution.history),
+        },
         machines=tuple(map(saved_machine, learned)),
         shared=isinstance(solution.weights, np.ndarray) or len(learned) == 1,
         point=point if all(values.ndim < 2 for values in point) else (),
