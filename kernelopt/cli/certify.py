@@ -59,13 +59,9 @@ def run(options: argparse.Namespace) -> int:
     wrong = options.parser.error
     if options.size % 2 or not 6 <= options.size <= 60:
         wrong(f"--size must be even and between 6 and 60, got {options.size}")
-    from kernelopt.errors import ParameterError
     from kernelopt.testing import cases, conic_solvers
 
-    try:
-        solvers = conic_solvers(options.solver)
-    except ParameterError as error:
-        wrong(f"--solver: {error}")
+    solvers = conic_solvers(options.solver)
     chosen = [case for case in cases(options.size) if case.name.startswith(tuple(options.problem))]
     if not chosen:
         names = ", ".join(case.name for case in cases(options.size))
