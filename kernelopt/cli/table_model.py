@@ -28,6 +28,8 @@ UNIQUE = {True: "yes", False: "no, others are as good", None: "not known"}
 class TableModel(TableFile):
     """The content of a file of `kernelopt fit`, with what the commands say of it."""
 
+    estimator: Any
+
     @property
     def measure(self) -> str:
         """What `score` is."""
