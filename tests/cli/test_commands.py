@@ -22,7 +22,8 @@ from kernelopt.cli import certify, demo, output
 from kernelopt.cli.demo import rows
 from kernelopt.errors import KerneloptError
 from kernelopt.installed import installed
-from kernelopt.testing import ConformanceRow, suite
+from kernelopt.testing import suite
+from kernelopt.testing.conformance import ConformanceRow
 from tests.every import every
 
 FIVE = ("Lanckriet", "Kloft", "Fung", "Kundu", "Pereverzyev")
