@@ -123,19 +123,7 @@ def cells(title: str, row: Row) -> list[str]:
 
 def document(title: str, row: Row) -> dict[str, Any]:
     """Return a row for `--json`."""
-    solution = row.solution
-    bounds = {} if solution is None else {name: getattr(solution, name) for name in ("lower", "upper", "gap")}
-    weights = None if solution is None else solution.weights
-    return {
-        "title": title,
-        "formulation": row.formulation,
-        "reference": row.reference,
-        "method": row.method,
-        "value": row.value,
-        **bounds,
-        "seconds": row.seconds,
-        "measure": row.measure,
-        "score": row.score,
-        "plain": row.plain,
-        "weights": weights,
-    }
+    found = {"title": title, **vars(row)}
+    solution = found.pop("solution")
+    names = ("lower", "upper", "gap", "weights")
+    return {**found, **({} if solution is None else {name: getattr(solution, name) for name in names})}

@@ -120,13 +120,16 @@ def build(name: str, *data: Any, **options: Any) -> Formulation:
 def soft_margin(data: Data, tol: float) -> Row:
     """Return the row of Lanckriet's 1-norm soft margin with non-negative weights and trace n."""
     formulation = build("lanckriet.soft_margin", data.grams, data.y, C=C, trace=data.y.size)
-    solution = formulation.solve(tol=tol)
-    return learned(formulation, solution, accuracy(data, solution), average(data, tol).score)
+    return of_labels(data, formulation, tol)
 
 
 def lp_norm(data: Data, tol: float) -> Row:
     """Return the row of l_p-norm multiple kernel learning, p = 4/3."""
-    formulation = build("lp_norm.primal", data.grams, data.y, p=4 / 3, loss=hinge(C))
+    return of_labels(data, build("lp_norm.primal", data.grams, data.y, p=4 / 3, loss=hinge(C)), tol)
+
+
+def of_labels(data: Data, formulation: Formulation, tol: float) -> Row:
+    """Return the row of a formulation that learns a classifier, beside the mean of the kernels."""
     solution = formulation.solve(tol=tol)
     return learned(formulation, solution, accuracy(data, solution), average(data, tol).score)
 
