@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from kernelopt.catalog import Entry, Formulation, catalogue
-from kernelopt.errors import ParameterError
 from kernelopt.methods.method import Cost, Method
-from kernelopt.methods.registry import registered
+from kernelopt.methods.registry import named
 from kernelopt.structure.structure import Structure
 from kernelopt.testing.findings import Findings
 
@@ -56,10 +55,10 @@ def check_method(
     ------
     AssertionError
         With every statement that fails. Also if the method takes none of the problems.
-    ParameterError
+    MethodError
         If there is no such method.
     """
-    chosen = as_method(method)
+    chosen = method if isinstance(method, Method) else named(method)
     findings, accepted = Findings(chosen.name), False
     for entry in catalogue().values() if entries is None else entries:
         if entry.planted is not None:
@@ -68,19 +67,6 @@ def check_method(
     findings.state("at least one problem is accepted", accepted, "reasons only")
     findings.raise_if_wrong()
     return findings
-
-
-def as_method(method: str | Method) -> Method:
-    """Return the method of a name, or the instance."""
-    if isinstance(method, Method):
-        return method
-    methods = registered()
-    if method not in methods:
-        raise ParameterError(
-            f"method must be an instance of Method or one of {', '.join(map(repr, methods))}, got "
-            f"{method!r}. Register it with ko.extend.register_method, or pass the instance."
-        )
-    return methods[method]
 
 
 def check_entry(findings: Findings, method: Method, plant: Callable[..., Any], gap: float, seed: int) -> bool:

@@ -477,9 +477,7 @@ def test_a_method_that_takes_nothing_is_found():
 
 
 def test_an_unknown_method_is_refused():
-    with pytest.raises(
-        ko.errors.ParameterError, match="method must be an instance of Method or one of 'exact'"
-    ):
+    with pytest.raises(ko.errors.MethodError, match="method must be 'auto' or one of 'exact'"):
         check_method("simplex")
 
 
