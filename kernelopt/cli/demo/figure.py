@@ -42,6 +42,7 @@ def draw_scores(ax: Any, rows: Mapping[str, tuple[Row, Solution]], reference: fl
     labels = [f"{paper(title)}\ngap {solution.gap:.0e}" for title, (row, solution) in rows.items()]
     ax.set_yticks(places, labels, fontsize=8)
     ax.set_ylim(len(rows) - 0.5, -0.5)
-    ax.set_xlabel("score on test points")
+    ax.locator_params(axis="x", nbins=4)
+    ax.set_xlabel("accuracy on test points")
     ax.set_title("Scores")
     ax.legend(fontsize=8, loc="best", frameon=False)
