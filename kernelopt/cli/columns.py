@@ -72,8 +72,8 @@ def learn_columns(
     names = coordinate_names(numeric, texts)
     columns = TableColumns(numeric, texts, np.zeros(len(names)), np.ones(len(names)))
     X = columns.transform(table)
-    values = as_numbers(table[list(numeric)]).join(table[list(texts)]).nunique()
-    constant = list(values.index[values == 1])
+    constant = [name for name, x in zip(numeric, X.T, strict=False) if (x == x[0]).all()]
+    constant += [name for name, known in texts.items() if len(known) == 1]
     if constant:
         raise InputError(
             f"columns must not be constant, got {listed([repr(name) for name in constant])} in "
@@ -90,7 +90,7 @@ def learn_columns(
                 f"{source(table)}. Give them in a larger unit."
             )
         columns.scale = np.where(deviations > 0, deviations, 1.0)  # a variance of tiny numbers may underflow
-    return columns, columns.transform(table)
+    return columns, columns.transform(X)
 
 
 def refuse_texts(table: pd.DataFrame, names: Sequence[str]) -> None:
