@@ -47,9 +47,15 @@ def read_table(path: Path, decimal: str = ".") -> pd.DataFrame:
         else:
             with path.open(encoding="utf-8-sig") as file:
                 header = file.readline()  # it has the delimiter: commas where it has none
-            delimiter = max(DELIMITERS, key=header.count)
-            form = {"header": None, "dtype": object, "keep_default_na": False, "encoding": "utf-8-sig"}
-            rows = pd.read_csv(path, sep=delimiter, **form)
+            rows = pd.read_csv(
+                path,
+                sep=max(DELIMITERS, key=header.count),
+                header=None,
+                dtype=object,
+                keep_default_na=False,
+                skipinitialspace=True,
+                encoding="utf-8-sig",
+            )
             cells = rows[1:].set_axis(rows.iloc[0], axis=1)
     except (ValueError, ImportError, OSError) as error:  # the errors of pandas and pyarrow are among these
         what = "CSV file in UTF-8 whose rows have as many cells as its header"

@@ -89,7 +89,8 @@ class TableColumns(TransformerMixin, BaseEstimator):
         used, names = [*self.numeric, *self.categories], [str(name) for name in X.columns]
         missing = [name for name in used if name not in names]
         if missing:
-            near = [nearest_name(name, set(names) - set(used)) for name in missing]
+            others = [name for name in names if name not in used]
+            near = [nearest_name(name, others) for name in missing]
             guesses = [
                 f"{a!r} (perhaps {b!r}?)" if b else f"{a!r}" for a, b in zip(missing, near, strict=True)
             ]
@@ -104,7 +105,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         remedy = "Correct these cells, or say that the decimal mark of the file is a comma."
         refuse_cells(frame, numbers.isna(), "columns must hold numbers", remedy)
         refuse_cells(frame, np.isinf(numbers), "numbers must be finite", error=NotFiniteError)
-        texts = frame.map(lambda cell: str(cell).strip())
+        texts = frame[list(self.categories)].map(lambda cell: str(cell).strip())
         for name, known in self.categories.items():
             must = f"the column {name!r} must hold texts of the training table ({listed(known)})"
             remedy = "Correct or leave out these rows, or fit again with them."
