@@ -145,9 +145,7 @@ def run(options: argparse.Namespace) -> int:
     numbers = (len(table), score, scores, chosen)
     model = TableModel(columns, estimator, options.target, dropped, task, *numbers)
     model.save(options.out)
-    for line in model.lines():
-        output.line(line)
-    output.table(*model.weights_table())
+    model.show(output)
     output.line(
         f"{number(seconds, '.2f')} s; model: {options.out} ({options.out.stat().st_size / 1000:.0f} kB)"
     )

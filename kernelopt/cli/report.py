@@ -43,9 +43,7 @@ def run(options: argparse.Namespace) -> int:
         table = read_table(options.data, options.decimal)
         say_ignored(model.ignored(table))
         proved = model.proved_again(table)
-    for line in model.lines():
-        output.line(line)
-    output.table(*model.weights_table())
+    model.show(output)
     document, saved = model.document(), model.certificates()
     if proved:
         document["proved_again"] = [

@@ -13,7 +13,7 @@ import pandas as pd
 from kernelopt.certificates import Certificate
 from kernelopt.cli.columns import read_target, target_values
 from kernelopt.cli.data_table import PARQUET
-from kernelopt.cli.output import number
+from kernelopt.cli.output import Output, number
 from kernelopt.errors import FileError, InputError
 from kernelopt.estimators import C_GRID
 from kernelopt.estimators.table import TABLE_MODEL, TableFile, source
@@ -61,6 +61,12 @@ class TableModel(TableFile):
                 f"order, got {len(table)} rows with other numbers in {source(table)}: {error} Pass that file."
             ) from error
         return dict(zip(self.certificates(), proved if isinstance(proved, tuple) else (proved,), strict=True))
+
+    def show(self, output: Output) -> None:
+        """Print what was learned, and the table of the weights."""
+        for line in self.lines():
+            output.line(line)
+        output.table(*self.weights_table())
 
     def lines(self) -> list[str]:
         """Return what was learned, in words."""
@@ -141,16 +147,13 @@ class TableModel(TableFile):
         weights, names = self.weights(), self.estimator.kernel_names_
         largest = np.abs(weights).max(axis=0)
         chosen = [m for m in np.argsort(-largest, kind="stable") if largest[m] > SHOWN * largest.max()]
+        rows = [[names[m], *(number(w, ".4f") for w in weights[:, m])] for m in chosen]
         if len(weights) > 1:
-            header = ["kernel", *(f"weight for {label}" for label in self.estimator.classes_.tolist())]
-            return (
-                header,
-                [[names[m], *(number(w, ".4f") for w in weights[:, m])] for m in chosen],
-                len(weights),
-            )
+            titles = [f"weight for {label}" for label in self.estimator.classes_.tolist()]
+            return ["kernel", *titles], rows, len(titles)
         share = weights[0] / max(largest.sum(), np.finfo(float).tiny)
-        rows = [[names[m], number(weights[0, m], ".4f"), f"{share[m]:.1%}"] for m in chosen]
-        return ["kernel", "weight", "share"], rows, 2
+        shared = [[*row, f"{share[m]:.1%}"] for row, m in zip(rows, chosen, strict=True)]
+        return ["kernel", "weight", "share"], shared, 2
 
     def document(self) -> dict[str, Any]:
         """Return what was learned, for `--json`."""
