@@ -165,7 +165,7 @@ class short(proximal_huber):
     [
         (steep, "= <U, D> at the subgradient: not so"),
         (cheap, r"L\(D\) \+ L\*\(U\) >= <U, D> for projected U: not so"),
-        (undefined, "= <U, D> at the subgradient: not so, got a gap of inf"),
+        (undefined, "= <U, D> at the subgradient: not so, got an error of nan"),
         (unbounded, r"L\(D\) \+ L\*\(U\) >= <U, D> for projected U: not so"),
         (far, "the expression has the value of L: not so"),
         (loose, "`project` returns points of its domain: not so"),

@@ -13,6 +13,7 @@ LATER = (
     "mosek",
     "networkx",
     "numba",
+    "pandas",
     "rich",
     "scs",
     "sklearn",

@@ -266,7 +266,7 @@ def test_solutions_of_other_numbers_of_kernels_are_told_apart(solutions):
     with pytest.raises(ko.InputError, match=r"as many weights.*'one': 1") as error:
         plot_weights({**solutions, "one": one})
     assert "'hard': 2" in str(error.value) and "Draw" in str(error.value)
-    with pytest.raises(ko.InputError, match=r"one weight per name \(3\).*'hard': 2.*Pass"):
+    with pytest.raises(ko.InputError, match=r"one name per kernel \(2\), got 3 names.*Pass"):
         plot_weights(solutions, ["a", "b", "c"])
 
 

@@ -29,10 +29,10 @@ from typing import Any
 
 from kernelopt.cli import certify, demo, fit, listing, predict, report
 from kernelopt.cli.usage import Parser
-from kernelopt.errors import KerneloptError
+from kernelopt.errors import KerneloptError, ParameterError
 
 COMMANDS = (listing, fit, predict, report, certify, demo)  # `add` of each makes its parser, with `run` in it
-REFUSED, DEFECT, INTERRUPTED = 1, 3, 130  # exit statuses; argparse exits with 2 on wrong use
+REFUSED, WRONG_USE, DEFECT, INTERRUPTED = 1, 2, 3, 130  # exit statuses; argparse too exits with 2
 DEFECT_TEXT = "the command failed where it should not. Run it again with --debug, and report what it prints"
 
 
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush of the interpreter
         return 0
     except (KerneloptError, OSError) as error:
-        return ended(options.debug, str(error), REFUSED)
+        return ended(options.debug, str(error), WRONG_USE if isinstance(error, ParameterError) else REFUSED)
     except Exception as error:
         return ended(options.debug, f"{DEFECT_TEXT} ({type(error).__name__}: {error})", DEFECT)
 

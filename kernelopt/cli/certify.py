@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from kernelopt.cli.output import Output, number, progress
 
 if TYPE_CHECKING:
-    from kernelopt.testing import Case, ConformanceRow
+    from kernelopt.testing.conformance import ConformanceRow
+    from kernelopt.testing.suite import Case
 
 LEGEND = (
     "error: of the claimed value, relative to the true one. gap: certified, from the solver's own point and "
@@ -59,13 +60,10 @@ def run(options: argparse.Namespace) -> int:
     wrong = options.parser.error
     if options.size % 2 or not 6 <= options.size <= 60:
         wrong(f"--size must be even and between 6 and 60, got {options.size}")
-    from kernelopt.errors import ParameterError
-    from kernelopt.testing import cases, conic_solvers
+    from kernelopt.testing.conformance import conic_solvers
+    from kernelopt.testing.suite import cases
 
-    try:
-        solvers = conic_solvers(options.solver)
-    except ParameterError as error:
-        wrong(f"--solver: {error}")
+    solvers = conic_solvers(options.solver)
     chosen = [case for case in cases(options.size) if case.name.startswith(tuple(options.problem))]
     if not chosen:
         names = ", ".join(case.name for case in cases(options.size))
@@ -75,8 +73,7 @@ def run(options: argparse.Namespace) -> int:
 
 def run_suite(chosen: Sequence[Case], solvers: Sequence[str], output: Output) -> int:
     """Run the conformance suite and print its rows; return the exit status."""
-    from kernelopt.testing import conformance
-    from kernelopt.testing.conformance import report
+    from kernelopt.testing.conformance import conformance, report
 
     started = time.perf_counter()
     rows: list[ConformanceRow] = []

@@ -1,141 +1,181 @@
-"""Columns of a table as numbers, and what is wrong with them: one message names all columns."""
+"""The columns of a table: the points and the target that a model is learned from."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from kernelopt.cli.data_table import DataTable, as_number, listed, places, quoted
-from kernelopt.errors import InputError, NotFiniteError
+from kernelopt.cli.data_table import require_column
+from kernelopt.errors import InputError, LabelError, NotFiniteError
+from kernelopt.estimators.table import (
+    TableColumns,
+    Task,
+    as_numbers,
+    coordinate_names,
+    listed,
+    refuse_cells,
+    source,
+)
 from kernelopt.validation import Array
 
-THOUSANDS = re.compile(r"[+-]?\d{1,3}([.,' ]\d{3})+([.,]\d+)?")  # 1.000.000, 1 000,5 or 1,000.5
+EFFECTS = {"drop": "leaves columns out", "categorical": "makes each text a coordinate"}  # of options
+VALUE = "every cell must have a value"
+MARKED = re.compile(r"[+-]?\d+([.,' ]\d{3})*([.,]\d+)?")  # numbers with other marks: 3,14 or 1 000 or 1.000,5
+FEW_VALUES = 10  # whole numbers up to which a target counts as classes, unless --task says otherwise
 MANY_TEXTS = 20  # values of a column of text above which, and above half the rows, each row has its own
+EXACT = 2.0**53  # up to which a float holds every whole number
 
 
-def refuse_gaps(table: DataTable, names: Sequence[str], droppable: Sequence[str] = ()) -> None:
-    """Raise `InputError` if some columns have cells without a value, and say all of them.
+def learn_columns(
+    table: pd.DataFrame, target: str, drop: Sequence[str], categorical: Sequence[str], raw: bool
+) -> tuple[TableColumns, Array]:
+    """Return how the rows of a table become points, and the points.
 
     Parameters
     ----------
-    table : DataTable
-    names : sequence of str
-        Columns of the table.
-    droppable : sequence of str
-        Those that the command can leave out by `--drop`.
+    table : DataFrame
+    target : str
+    drop, categorical : sequences of str
+        Columns to leave out, and columns of text.
+    raw : bool
+        Whether coordinates stay as they are. Otherwise each gets mean 0 and variance 1 on this table.
+
+    Raises
+    ------
+    InputError
+        If a column does not exist, holds gaps, text or infinite numbers, or is constant.
     """
-    found = {}
-    for name in names:
-        if "" in (cells := table.columns[name]):
-            found[name] = [line for line, cell in zip(table.lines, cells, strict=True) if not cell]
-    if not found:
-        return
-    rows = sorted(set().union(*found.values()))
-    drop = [name for name in found if name in droppable]
-    raise InputError(
-        f"every cell must have a value, got {len(rows)} of {len(table)} rows of {table.path} without one, in "
-        f"{listed([f'{name!r} ({len(lines)})' for name, lines in found.items()])}: {places(rows)}. Fill "
-        f"them in or leave out these rows{dropping(drop, ', or leave out the columns by ')}."
-    )
-
-
-def refuse_constant(table: DataTable, names: Sequence[str]) -> None:
-    """Raise `InputError` if some columns have one value only; they say nothing, and have no variance."""
-    constant = [name for name in names if is_constant(table, name)]
+    for what, names in (("--target", [target]), ("--drop", drop), ("--categorical", categorical)):
+        for name in names:
+            require_column(table, name, what)
+    if target in [*drop, *categorical]:
+        raise InputError(
+            f"the target must not be in --drop or --categorical, got {target!r}. Leave it out there."
+        )
+    used = [name for name in table.columns if name != target and name not in drop]
+    if not used:
+        raise InputError(
+            f"{source(table)} must have a column beside the target {target!r}, got none that is not dropped. "
+            "Add one, or drop fewer."
+        )
+    gaps = table[[target, *used]].isna()
+    leave_out = option("drop", [name for name in used if gaps[name].any()])
+    refuse_cells(table, gaps, VALUE, f"Fill them in or leave out these rows.{leave_out}")
+    refuse_texts(table, [name for name in used if name not in categorical])
+    texts = {name: tuple(sorted(set(table[name]))) for name in used if name in categorical}
+    numeric = tuple(name for name in used if name not in texts)
+    names = coordinate_names(numeric, texts)
+    columns = TableColumns(numeric, texts, np.zeros(len(names)), np.ones(len(names)))
+    X = columns.transform(table)
+    constant = [name for name, x in zip(numeric, X.T, strict=False) if (x == x[0]).all()]
+    constant += [name for name, known in texts.items() if len(known) == 1]
     if constant:
-        first = table.columns[constant[0]][0]
         raise InputError(
-            f"columns must not be constant, got {listed([repr(name) for name in constant])} in {table.path} "
-            f"({constant[0]!r} is {first!r} in all {len(table)} rows). Leave them out: {dropping(constant)}."
+            f"columns must not be constant, got {listed([repr(name) for name in constant])} in "
+            f"{source(table)}: {constant[0]!r} is {table[constant[0]].iloc[0]!r} in all {len(table)} rows. "
+            f"Leave them out.{option('drop', constant)}"
         )
+    if not raw:
+        with np.errstate(over="ignore", invalid="ignore"):
+            columns.shift, deviations = X.mean(axis=0), X.std(axis=0)
+        infinite = [names[j] for j in np.flatnonzero(~np.isfinite(deviations))]
+        if infinite:
+            raise InputError(
+                f"columns must have finite variances, got infinite ones in {listed(infinite)} of "
+                f"{source(table)}. Give them in a larger unit."
+            )
+        columns.scale = np.where(deviations > 0, deviations, 1.0)  # a variance of tiny numbers may underflow
+    return columns, columns.transform(X)
 
 
-def is_constant(table: DataTable, name: str) -> bool:
-    """Whether all cells have one value, as text or as a number: 1 and 1.0 are the same."""
-    cells = set(table.columns[name])
-    values = set(map(table.number, cells))
-    return len(cells) == 1 or (len(values) == 1 and None not in values)
+def refuse_texts(table: pd.DataFrame, names: Sequence[str]) -> None:
+    """Raise `InputError` if columns for numbers hold text."""
+    wrong = as_numbers(table[list(names)]).isna()
+    texts = [name for name in names if wrong[name].any()]
+    # Texts that differ in most rows, such as dates and names, are no categories.
+    categories = [name for name in texts if not differs(table, name)]
+    remedy = marks(table, wrong) or (
+        f"Correct them.{option('drop', texts)}{option('categorical', categories)}"
+    )
+    refuse_cells(table, wrong, "columns must hold numbers", remedy)
 
 
-def refuse_text(table: DataTable, names: Sequence[str], droppable: Sequence[str] = ()) -> None:
-    """Raise `InputError` if some columns without gaps hold text, and say all of them.
+def read_target(table: pd.DataFrame, name: str, asked: Task | None = None) -> tuple[Any, Task, str]:
+    """Return the target of a table.
 
-    The arguments are those of `refuse_gaps`.
+    Parameters
+    ----------
+    table : DataFrame
+    name : str
+        The column.
+    asked : "classification", "regression" or None
+        What `--task` says. By default texts are classes, and so are two values and up to ten whole numbers.
+
+    Returns
+    -------
+    y : array of shape (n,)
+    task : "classification" or "regression"
+    why : str
+        The reason for the task.
+
+    Raises
+    ------
+    InputError
+        If there is no such column, a cell has no value, or a target of regression is no finite number.
+    LabelError
+        If all cells have one value.
     """
-    texts = {}
-    for name in names:
-        cells = zip(table.lines, table.columns[name], strict=True)
-        found = [(line, cell) for line, cell in cells if table.number(cell) is None]
-        if found:
-            texts[name] = found
-    if texts:
-        name, [(line, cell), *_] = next(iter(texts.items()))
-        remedies = text_remedies(
-            table, {name: [cell for _, cell in found] for name, found in texts.items()}, droppable
+    require_column(table, name, "the target")
+    refuse_cells(table, table[[name]].isna(), VALUE)
+    numbers = as_numbers(table[[name]])
+    task: Task
+    wrong, values = numbers.isna(), numbers[name].nunique()
+    if wrong.any(axis=None):
+        task, why, values = "classification", "the target is text", table[name].nunique()
+        unclear = asked is None and bool(marks(table, wrong) or differs(table, name))
+        if asked == "regression" or unclear:  # a text among numbers would make every number a class
+            must = f"the target {name!r} must be numbers{', or classes of several rows each' * unclear}"
+            refuse_cells(
+                table, wrong, must, marks(table, wrong) + "Correct them. Or pass --task classification."
+            )
+    else:
+        refuse_cells(table, np.isinf(numbers), "numbers must be finite", error=NotFiniteError)
+        few = values <= 2 or (values <= FEW_VALUES and (numbers == np.round(numbers)).all(axis=None))
+        task, why = "classification" if few else "regression", "the target is a number"
+    y = target_values(table, name, asked or task)
+    if values == 1:
+        raise LabelError(
+            f"the target {name!r} must have two classes or more, or numbers that vary, got "
+            f"{table[name].iloc[0]!r} in all {len(table)} rows of {source(table)}. Add other rows."
         )
-        raise InputError(
-            f"columns must hold numbers, got text in {listed([repr(name) for name in texts])} of "
-            f"{table.path} ({cell!r} in line {line} of {name!r}). {' '.join(remedies)}"
-        )
+    return y, asked or task, "as --task says" if asked else f"{why} with {values} values"
 
 
-def marks_remedy(table: DataTable, cells: Sequence[str]) -> str:
-    """Return what to do if some of the cells are numbers with other marks, as 3,14 or 1.000,5, else ""."""
-    other = "," if table.decimal == "." else "."
-    if not any(as_number(cell, other) is not None or THOUSANDS.fullmatch(cell) for cell in cells):
-        return ""
-    if other == ".":
-        return "Remove marks of thousands; leave out --decimal if the point is the decimal mark."
-    return "Remove marks of thousands; pass --decimal , if the comma is the decimal mark."
+def target_values(table: pd.DataFrame, name: str, task: Task) -> Any:
+    """Return a target without gaps: classes as text, or as int if all are whole, or numbers, NaN for text."""
+    numbers = as_numbers(table[[name]])[name].to_numpy()
+    if task == "regression":
+        return numbers
+    whole = (numbers == np.round(numbers)) & (np.abs(numbers) <= EXACT)
+    return numbers.astype(int) if whole.all() else np.array(table[name].tolist())
 
 
-def text_remedies(
-    table: DataTable, texts: Mapping[str, Sequence[str]], droppable: Sequence[str]
-) -> list[str]:
-    """Return what to do with columns of text.
-
-    A column of numbers has few texts, which are mistakes. One of dates or names has a value for each row.
-    """
-    marked, mistaken, many, few = [], [], [], []
-    for name, cells in texts.items():
-        if marks_remedy(table, cells[:1]):
-            marked.append(name)
-        elif name not in droppable or len(cells) <= len(table) / 2:
-            mistaken.append(repr(name))
-        elif len(set(cells)) > max(MANY_TEXTS, len(table) / 2):
-            many.append(name)
-        else:
-            few.append(name)
-    remedies = [marks_remedy(table, texts[marked[0]])] if marked else []
-    if mistaken:
-        remedies.append(f"Correct the cells of {listed(mistaken)} that are no numbers.")
-    if few:
-        names = " ".join(map(quoted, few))
-        remedies.append(f"Make each text a coordinate by --categorical {names}, or pass {dropping(few)}.")
-    if many:
-        remedies.append(
-            f"Leave out texts that are different in most rows, such as dates and names, by {dropping(many)}, "
-            "or write them as numbers."
-        )
-    return remedies
+def differs(table: pd.DataFrame, name: str) -> bool:
+    """Whether texts are different in most rows, as dates and names are."""
+    return bool(table[name].nunique() > max(MANY_TEXTS, len(table) / 2))
 
 
-def dropping(names: Sequence[str], before: str = "") -> str:
-    """Return the option that leaves out columns, after a text; "" where there are none."""
-    return f"{before}--drop {' '.join(map(quoted, names))}" if names else ""
+def marks(table: pd.DataFrame, wrong: pd.DataFrame) -> str:
+    """Return what to do if some of the wrong cells are numbers with other marks, else ""."""
+    marked = any(MARKED.fullmatch(cell) for name in wrong for cell in table[name][wrong[name]])
+    return "Remove marks of thousands. Pass --decimal , where the decimal mark is a comma. " * marked
 
 
-def numbers(table: DataTable, names: Sequence[str]) -> Mapping[str, Array]:
-    """Return columns without gaps and text as arrays of shape (n,), or raise `NotFiniteError`."""
-    found = {name: np.array(list(map(table.number, table.columns[name])), dtype=float) for name in names}
-    bad = {name: np.flatnonzero(~np.isfinite(x)) for name, x in found.items() if not np.isfinite(x).all()}
-    if bad:
-        rows = np.unique(np.concatenate(list(bad.values())))
-        raise NotFiniteError(
-            f"numbers must be finite, got infinite ones in "
-            f"{listed([f'{name!r} ({len(rows)})' for name, rows in bad.items()])} of {table.path}: "
-            f"{places([table.lines[i] for i in rows])}. Correct or leave out these rows."
-        )
-    return found
+def option(name: str, columns: Sequence[str]) -> str:
+    """Return what an option does to columns, as one writes it in a shell; "" where there are none."""
+    return f" --{name} {shlex.join(columns)} {EFFECTS[name]}." if columns else ""

@@ -6,16 +6,12 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from kernelopt.cli.data_table import add_decimal
 from kernelopt.cli.output import Output, check_out, number
+from kernelopt.cli.usage import add_decimal
 from kernelopt.errors import InputError
 from kernelopt.validation import as_model_path
-
-if TYPE_CHECKING:
-    from kernelopt.cli.table_model import TableModel
-    from kernelopt.cli.target import Target
 
 FORMULATION = "lp_norm.primal"  # the problem of the estimators MKLClassifier and MKLRegressor
 MANY_ROWS = 20_000  # whose default kernels have 4 10^9 entries: minutes before the first bound
@@ -115,54 +111,43 @@ def run(options: argparse.Namespace) -> int:
         options.parser.error(str(error))
     if options.cv is not None and options.cv < 2:
         options.parser.error(f"--cv must be 2 or more, got {options.cv}")
-    from kernelopt.cli.chosen_estimator import check_classes, chosen_estimator
+    from kernelopt.cli.chosen_estimator import chosen_estimator
+    from kernelopt.cli.columns import learn_columns, read_target
     from kernelopt.cli.cross_validation import cross_validate
     from kernelopt.cli.data_table import read_table
-    from kernelopt.cli.features import learn_features
     from kernelopt.cli.table_model import TableModel
-    from kernelopt.cli.target import read_target
 
     table, output = read_table(options.data, options.decimal), Output(options.json)
-    features, X = learn_features(table, options.target, options.drop, options.categorical, options.raw)
-    target = read_target(table, options.target, options.task)
-    estimator = chosen_estimator(options, target.task)
-    check_classes(options, estimator, target)
-    announce(output, target, options, X.shape)
-    started = time.perf_counter()
-    checked = None
-    if options.cv is not None:
-        checked = cross_validate(estimator, X, target.y, target.task, options.cv, choose_C=options.C is None)
-        if checked.chosen is not None:
-            estimator.set_params(C=checked.chosen)
-    estimator.fit(X, target.y)  # on a terminal the solve shows its bounds on standard error
-    seconds = time.perf_counter() - started
-    score = float(estimator.score(X, target.y))
-    model = TableModel(features, target.task, estimator, len(table), score, checked)
-    model.save(options.out)
-    return say(model, output, options.out, seconds)
-
-
-def announce(output: Output, target: Target, options: argparse.Namespace, shape: tuple[int, ...]) -> None:
-    """Print how the table is read, and whether the work will take long."""
-    meant = "classes" if target.task == "classification" else "numbers"
+    columns, X = learn_columns(table, options.target, options.drop, options.categorical, options.raw)
+    y, task, why = read_target(table, options.target, options.task)
+    estimator = chosen_estimator(options, task, len(set(y.tolist())))
     output.line(
-        f"{shape[0]} rows, {shape[1]} coordinates; {options.target!r} is taken for {meant}: {target.why}"
+        f"{X.shape[0]} rows, {X.shape[1]} coordinates; {options.target!r} is taken for "
+        f"{'classes' if task == 'classification' else 'numbers'}: {why}"
         + ("" if options.task else ". --task changes it")
     )
-    if shape[0] > MANY_ROWS:
+    if len(X) > MANY_ROWS:
         print(
-            f"kernelopt: {shape[0]} rows: the time grows with their square. Fit a random sample of some "
+            f"kernelopt: {len(X)} rows: the time grows with their square. Fit a random sample of some "
             "thousand rows first; Ctrl-C ends this run",
             file=sys.stderr,
         )
-
-
-def say(model: TableModel, output: Output, path: Path, seconds: float) -> int:
-    """Print what was learned; return the exit status."""
-    estimator = model.estimator
-    for line in model.lines():
-        output.line(line)
-    output.table(*model.weights_table())
-    output.line(f"{number(seconds, '.2f')} s; model: {path} ({path.stat().st_size / 1000:.0f} kB)")
-    output.document({**model.document(), "seconds": seconds, "model": str(path)})
+    started = time.perf_counter()
+    scores = chosen = None
+    if options.cv is not None:
+        scores, chosen = cross_validate(estimator, X, y, task, options.cv, choose_C=options.C is None)
+        if chosen is not None:
+            estimator.set_params(C=chosen)
+    estimator.fit(X, y)  # on a terminal the solve shows its bounds on standard error
+    seconds = time.perf_counter() - started
+    score = float(estimator.score(X, y))
+    dropped = tuple(options.drop)
+    numbers = (len(table), score, scores, chosen)
+    model = TableModel(columns, estimator, options.target, dropped, task, *numbers)
+    model.save(options.out)
+    model.show(output)
+    output.line(
+        f"{number(seconds, '.2f')} s; model: {options.out} ({options.out.stat().st_size / 1000:.0f} kB)"
+    )
+    output.document({**model.document(), "seconds": seconds, "model": str(options.out)})
     return 0 if estimator.dual_gap_ <= estimator.tol else 1  # then the solve has given a warning

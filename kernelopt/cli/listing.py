@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kernelopt.cli.output import Output
 from kernelopt.errors import PackageWarning
 from kernelopt.validation.options import suggestion
 
-if TYPE_CHECKING:
-    from kernelopt.installed import Listed
+COLUMNS = {  # headings and the fields of `Listed`, for formulations and for all else
+    False: {"kind": "kind", "name": "name", "package": "package", "what it is": "summary"},
+    True: {"formulation": "name", "takes": "takes", "reference": "reference", "what it is": "summary"},
+}
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -44,23 +46,13 @@ def run(options: argparse.Namespace) -> int:
         found = [line for kind in KINDS if kind in (options.kind or KINDS) for line in listed(kind)]
     output = Output(options.json)
     output.document({"installed": [line._asdict() for line in found]})
-    show(output, [line for line in found if line.kind != "formulations"], False)
-    show(output, [line for line in found if line.kind == "formulations"], True)
+    for formulations, columns in COLUMNS.items():
+        lines = [line for line in found if (line.kind == "formulations") == formulations]
+        if lines:
+            output.table(
+                list(columns), [[getattr(line, name) for name in columns.values()] for line in lines]
+            )
+            output.line("")
     for warning in left_out:
         print(f"kernelopt: {warning.message}", file=sys.stderr)
     return 1 if left_out else 0
-
-
-def show(output: Output, lines: list[Listed], formulations: bool) -> None:
-    """Print a line for each; those of formulations have references."""
-    if not lines:
-        return
-    if formulations:
-        rows = [[line.name, line.takes, line.reference, line.summary] for line in lines]
-        output.table(["formulation", "takes", "reference", "what it is"], rows)
-        return
-    output.table(
-        ["kind", "name", "package", "what it is"],
-        [[line.kind, line.name, line.package, line.summary] for line in lines],
-    )
-    output.line("")

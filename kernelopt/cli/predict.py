@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from kernelopt.cli.data_table import add_decimal
 from kernelopt.cli.output import Output, check_out, say_ignored
-
-if TYPE_CHECKING:
-    from kernelopt.cli.data_table import DataTable
-    from kernelopt.cli.table_model import TableModel
+from kernelopt.cli.usage import add_decimal
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -45,50 +38,28 @@ def run(options: argparse.Namespace) -> int:
     from kernelopt.files import replacing
 
     model, table = load_model(options.model), read_table(options.data, options.decimal)
-    say_ignored(model.features.ignored(table))
-    header, rows = predictions(model, table)
-    score = model.score_of(table, [row[0] for row in rows])
+    say_ignored(model.ignored(table))
+    found = model.predictions(table)
+    score = model.score_of(table, found["prediction"])
     Output(options.json).document(
         {
-            "predictions": [dict(zip(header, row, strict=True)) for row in rows],
+            "predictions": found.to_dict("records"),
             "score": None if score is None else {model.measure: score},
             "out": None if options.out is None else str(options.out),
         }
     )
+    written = found.to_csv(index=False, lineterminator="\n")  # with all digits of a float
     if options.out is not None:
         with replacing(options.out) as file:
-            file.write(as_csv(header, rows).encode())
+            file.write(written.encode())
     elif not options.json:
-        sys.stdout.write(as_csv(header, rows))
+        sys.stdout.write(written)
     if score is not None:
         print(f"kernelopt: {model.measure} {score:.4f} on {len(table)} rows", file=sys.stderr)
-    elif (target := model.features.target) in table.columns:
+    elif model.target in table.columns:
         print(
-            f"kernelopt: no score: each row must have a value of {target!r}, and those of a regression must "
-            "be numbers that vary",
+            f"kernelopt: no score: each row must have a value of {model.target!r}, and the values of a "
+            "regression must be numbers that vary",
             file=sys.stderr,
         )
     return 0
-
-
-def predictions(model: TableModel, table: DataTable) -> tuple[list[str], list[list[Any]]]:
-    """Return the names of the columns, and a row of values for each row of the table."""
-    X = model.features.points(table)
-    columns = {"prediction": model.estimator.predict(X).tolist()}
-    if model.task == "classification":
-        scores = model.estimator.decision_function(X)
-        labels = model.estimator.classes_.tolist()
-        if scores.ndim == 1:
-            columns[f"score of {labels[1]}"] = scores.tolist()
-        else:
-            columns |= {f"score of {label}": s.tolist() for label, s in zip(labels, scores.T, strict=True)}
-    return list(columns), [list(row) for row in zip(*columns.values(), strict=True)]
-
-
-def as_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return the rows as text; `repr` of a float, which the module csv writes, has all its digits."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return out.getvalue()

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kernelopt.cli.data_table import add_decimal
 from kernelopt.cli.output import Output, say_ignored
+from kernelopt.cli.usage import add_decimal
 
 ROUNDING = 1e-9  # of a gap: by how much the bounds of another machine may differ in the last digits
 
@@ -41,11 +41,9 @@ def run(options: argparse.Namespace) -> int:
     proved = {}
     if options.data is not None:  # before anything is printed: the table may be another one
         table = read_table(options.data, options.decimal)
-        say_ignored(model.features.ignored(table))
+        say_ignored(model.ignored(table))
         proved = model.proved_again(table)
-    for line in model.lines():
-        output.line(line)
-    output.table(*model.weights_table())
+    model.show(output)
     document, saved = model.document(), model.certificates()
     if proved:
         document["proved_again"] = [

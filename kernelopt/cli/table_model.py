@@ -1,4 +1,4 @@
-"""A model that was learned from a table: its columns, its estimator, and the file of both."""
+"""A model that was learned from a table, as the commands use it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from kernelopt.certificates import Certificate
-from kernelopt.cli.cross_validation import CrossValidation
-from kernelopt.cli.data_table import PARQUET, DataTable, listed
-from kernelopt.cli.features import Features
-from kernelopt.cli.output import number
-from kernelopt.cli.target import read_target
-from kernelopt.errors import FileError, InputError, LabelError
-from kernelopt.estimators.table import TABLE_MODEL, TableFile, Task
+from kernelopt.cli.columns import read_target, target_values
+from kernelopt.cli.data_table import PARQUET
+from kernelopt.cli.output import Output, number
+from kernelopt.errors import FileError, InputError
+from kernelopt.estimators import C_GRID
+from kernelopt.estimators.table import TABLE_MODEL, TableFile, source
 from kernelopt.records import read, write
 from kernelopt.validation import Array
 
@@ -25,27 +25,10 @@ UNIQUE = {True: "yes", False: "no, others are as good", None: "not known"}
 
 
 @dataclass(frozen=True)
-class TableModel:
-    """An estimator with the columns of its points.
+class TableModel(TableFile):
+    """The content of a file of `kernelopt fit`, with what the commands say of it."""
 
-    Attributes
-    ----------
-    features : Features
-    task : "classification" or "regression"
-    estimator : fitted estimator
-    rows : int
-        Of the training table.
-    score : float
-        On the training rows: the accuracy, or the coefficient of determination.
-    cross_validation : CrossValidation or None
-    """
-
-    features: Features
-    task: Task
     estimator: Any
-    rows: int
-    score: float
-    cross_validation: CrossValidation | None = None
 
     @property
     def measure(self) -> str:
@@ -54,13 +37,14 @@ class TableModel:
 
     def save(self, path: Path) -> None:
         """Write the model to a file, at once: an interrupted call leaves what was there before."""
-        features, checked = self.features, self.cross_validation
-        scores, chosen = (None, None) if checked is None else (checked.scores, checked.chosen)
-        columns, target, dropped = features.columns, features.target, features.dropped
-        numbers = (self.task, self.rows, self.score, scores, chosen)
-        write(path, TableFile(columns, self.estimator, target, dropped, *numbers))
+        write(path, TableFile(**vars(self)))
 
-    def proved_again(self, table: DataTable) -> dict[str | None, Certificate]:
+    def ignored(self, table: pd.DataFrame) -> list[str]:
+        """Return the columns of a table that the training data did not have."""
+        known = {*self.columns.numeric, *self.columns.categories, *self.dropped, self.target}
+        return [name for name in table.columns if name not in known]
+
+    def proved_again(self, table: pd.DataFrame) -> dict[str | None, Certificate]:
         """Return the certificates that the training table gives at the learned point.
 
         Raises
@@ -68,67 +52,76 @@ class TableModel:
         InputError
             If the table is another one.
         """
-        X = self.features.points(table)
-        if len(table) != self.rows:
-            raise InputError(
-                f"--data must be the table that the model was fitted on, of {self.rows} rows, got "
-                f"{len(table)} in {table.path}. Pass that file."
-            )
-        y = read_target(table, self.features.target, self.task).y
-        if self.task == "classification":
-            self._refuse_classes(table, y.tolist())
+        X, (y, _, _) = self.columns.transform(table), read_target(table, self.target, self.task)
         try:
             proved = self.estimator.certify(X, y)
         except InputError as error:
             raise InputError(
-                f"--data must be the table that the model was fitted on, in the same order of rows, got "
-                f"other numbers in {table.path}. Pass that file."
+                f"--data must be the table that the model was fitted on, of {self.rows} rows in the same "
+                f"order, got {len(table)} rows with other numbers in {source(table)}: {error} Pass that file."
             ) from error
         return dict(zip(self.certificates(), proved if isinstance(proved, tuple) else (proved,), strict=True))
 
-    def _refuse_classes(self, table: DataTable, labels: Sequence[Any]) -> None:
-        known = self.estimator.classes_.tolist()
-        unknown = [repr(label) for label in dict.fromkeys(labels) if label not in known]
-        if unknown:
-            shown = listed([repr(label) for label in known])
-            raise LabelError(
-                "--data must be the table that the model was fitted on, with "
-                f"{self.features.target!r} one of {shown}, got {listed(unknown)} in {table.path}. Pass that "
-                "file."
-            )
+    def show(self, output: Output) -> None:
+        """Print what was learned, and the table of the weights."""
+        for line in self.lines():
+            output.line(line)
+        output.table(*self.weights_table())
 
     def lines(self) -> list[str]:
         """Return what was learned, in words."""
-        estimator, target = self.estimator, self.features.target
+        estimator, target = self.estimator, self.target
         classes = "" if self.task == "regression" else f": {', '.join(map(str, estimator.classes_.tolist()))}"
         certified = [
             f"{'' if name is None else f'{name}: '}{c.lower:.6g} <= optimum <= {c.upper:.6g}, certified "
             f"relative gap {c.gap:.1e} ({c.route}){c.assumed}"
             for name, c in self.certificates().items()
         ]
-        checked = [] if self.cross_validation is None else [self.cross_validation.line(self.measure)]
         return [
             f"{self.task} of {target!r}{classes}",
             f"{estimator.support_.size} of {self.rows} training rows are support points; {self.measure} on "
             f"the training rows {self.score:.3f}",
-            *checked,
+            *self.scored(),
             *certified,
             f"weights determined by the optimum: {UNIQUE[self.unique()]}",
         ]
 
-    def score_of(self, table: DataTable, predicted: Sequence[Any]) -> float | None:
+    def predictions(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return a row for each row of a table: the prediction, and for classes the decision function."""
+        X = self.columns.transform(table)
+        found = pd.DataFrame({"prediction": self.estimator.predict(X)})
+        if self.task == "classification":
+            scores, labels = self.estimator.decision_function(X), self.estimator.classes_
+            if scores.ndim == 1:
+                scores, labels = scores[:, None], labels[1:]
+            found[[f"score of {label}" for label in labels.tolist()]] = scores
+        return found
+
+    def scored(self) -> list[str]:
+        """Return the scores of the cross-validation in words, if there was one."""
+        if self.scores is None:
+            return []
+        chosen = ""
+        if self.chosen is not None:
+            chosen = f"; C = {self.chosen:g} is the best of {', '.join(f'{C:g}' for C in C_GRID)}"
+            for end, which, factor in ((C_GRID[0], "first", 0.1), (C_GRID[-1], "last", 10)):
+                if self.chosen == end:
+                    chosen += f", and the {which}: try --C {factor * end:g} too"
+        return [
+            f"{len(self.scores)}-fold cross-validation: {self.measure} {np.mean(self.scores):.3f}, standard "
+            f"deviation {np.std(self.scores, ddof=1):.3f}{chosen}"
+        ]
+
+    def score_of(self, table: pd.DataFrame, predicted: Sequence[Any]) -> float | None:
         """Return the score of predictions for a table, None where there is none.
 
         Of a regression the target must be numbers with a variance.
         """
-        cells = table.columns.get(self.features.target)
-        if cells is None or "" in cells:
+        if self.target not in table.columns or table[self.target].isna().any():
             return None
-        values = list(map(table.number, cells))
+        y = target_values(table, self.target, self.task)
         if self.task == "classification":
-            known = cells if self.estimator.classes_.dtype.kind == "U" else values
-            return float(np.mean([cell == p for cell, p in zip(known, predicted, strict=True)]))
-        y = np.array(values, dtype=float)  # None becomes NaN
+            return float(np.mean(y.astype(str) == np.asarray(predicted).astype(str)))
         spread = float(((y - y.mean()) ** 2).sum())
         return 1 - float(((y - predicted) ** 2).sum()) / spread if 0 < spread < np.inf else None
 
@@ -154,16 +147,13 @@ class TableModel:
         weights, names = self.weights(), self.estimator.kernel_names_
         largest = np.abs(weights).max(axis=0)
         chosen = [m for m in np.argsort(-largest, kind="stable") if largest[m] > SHOWN * largest.max()]
+        rows = [[names[m], *(number(w, ".4f") for w in weights[:, m])] for m in chosen]
         if len(weights) > 1:
-            header = ["kernel", *(f"weight for {label}" for label in self.estimator.classes_.tolist())]
-            return (
-                header,
-                [[names[m], *(number(w, ".4f") for w in weights[:, m])] for m in chosen],
-                len(weights),
-            )
+            titles = [f"weight for {label}" for label in self.estimator.classes_.tolist()]
+            return ["kernel", *titles], rows, len(titles)
         share = weights[0] / max(largest.sum(), np.finfo(float).tiny)
-        rows = [[names[m], number(weights[0, m], ".4f"), f"{share[m]:.1%}"] for m in chosen]
-        return ["kernel", "weight", "share"], rows, 2
+        shared = [[*row, f"{share[m]:.1%}"] for row, m in zip(rows, chosen, strict=True)]
+        return ["kernel", "weight", "share"], shared, 2
 
     def document(self) -> dict[str, Any]:
         """Return what was learned, for `--json`."""
@@ -171,9 +161,9 @@ class TableModel:
         weights = self.weights() if len(self.weights()) > 1 else self.weights()[0]
         return {
             "task": self.task,
-            "target": self.features.target,
+            "target": self.target,
             "classes": None if self.task == "regression" else estimator.classes_,
-            "coordinates": self.features.columns.coordinates,
+            "coordinates": self.columns.coordinates,
             "rows": self.rows,
             "support": estimator.support_.size,
             "kernels": list(estimator.kernel_names_),
@@ -184,7 +174,14 @@ class TableModel:
                 for name, c in self.certificates().items()
             ],
             "training": {self.measure: self.score},
-            "cross_validation": None if self.cross_validation is None else self.cross_validation.document(),
+            "cross_validation": None
+            if self.scores is None
+            else {
+                "scores": self.scores,
+                "chosen_C": self.chosen,
+                "mean": np.mean(self.scores),
+                "standard_deviation": np.std(self.scores, ddof=1),
+            },
         }
 
 
@@ -202,12 +199,4 @@ def load_model(path: Path) -> TableModel:
         raise FileError(
             f"the model must be a file of `kernelopt fit`, got the table {path}. MODEL comes before DATA."
         )
-    found: TableFile = read(path, TABLE_MODEL)
-    return TableModel(
-        Features(found.target, found.columns, found.dropped),
-        found.task,
-        found.estimator,
-        found.rows,
-        found.score,
-        None if found.scores is None else CrossValidation(found.scores, found.chosen),
-    )
+    return TableModel(**vars(read(path, TABLE_MODEL)))

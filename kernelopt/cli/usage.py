@@ -64,3 +64,14 @@ class Parser(argparse.ArgumentParser):
             nearest = nearest_name(str(value), map(str, action.choices or ()))
             error.message += f". Did you mean {nearest}?" if nearest else ""
             raise
+
+
+def add_decimal(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says how numbers of a CSV file are written."""
+    parser.add_argument(
+        "--decimal",
+        choices=(".", ","),
+        default=".",
+        metavar="MARK",
+        help="the decimal mark of numbers in a CSV file, a point or a comma (default: a point)",
+    )

@@ -91,6 +91,7 @@ def checked_options(
         example = ", ".join(f'"{key}": ...' for key in missing)
         raise ParameterError(
             f"options must hold the arguments {', '.join(missing)} of the formulation {name}, which have no "
-            f"default, got {shown(list(options))}. Pass options={{{example}}}."
+            f"default, got {shown(list(options))}. Pass options={{{example}}}, or "
+            f"--option {'=VALUE '.join(missing)}=VALUE on the command line."
         )
     return options

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline
 
-from kernelopt.errors import InputError, ShapeError
+from kernelopt.errors import InputError, NotFiniteError, ShapeError
 from kernelopt.estimators.saving import SavedMixin
 from kernelopt.records import record
-from kernelopt.validation import Array, as_float_array, shown
+from kernelopt.validation import Array, as_float_array, is_number, shown
+from kernelopt.validation.options import nearest_name
 
 TABLE_MODEL = "table model"  # the kind of the files of `kernelopt fit`
 Task = Literal["classification", "regression"]
@@ -59,7 +62,8 @@ class TableColumns(TransformerMixin, BaseEstimator):
         ----------
         X : data frame, or array of shape (n, d)
             A data frame has the columns of the table in any order, and may have others, which are not read.
-            An array has the d `coordinates`, before they are shifted and scaled.
+            Its cells are numbers or text. An array has the d `coordinates`, before they are shifted and
+            scaled.
 
         Returns
         -------
@@ -81,25 +85,93 @@ class TableColumns(TransformerMixin, BaseEstimator):
         points: Array = (X - self.shift) / self.scale
         return points
 
-    def _of_frame(self, frame: Any) -> Array:
-        names = [str(name) for name in frame.columns]
-        missing = [name for name in (*self.numeric, *self.categories) if name not in names]
+    def _of_frame(self, X: Any) -> Array:
+        used, names = [*self.numeric, *self.categories], [str(name) for name in X.columns]
+        missing = [name for name in used if name not in names]
         if missing:
+            others = [name for name in names if name not in used]
+            near = [nearest_name(name, others) for name in missing]
+            guesses = [
+                f"{a!r} (perhaps {b!r}?)" if b else f"{a!r}" for a, b in zip(missing, near, strict=True)
+            ]
             raise InputError(
-                f"X must have the columns of the training table, got none named {', '.join(missing)}. Rename "
-                f"or add them. There are: {', '.join(names)}."
+                f"{source(X)} must have the columns of the training table, got none named {listed(guesses)}. "
+                f"Rename or add them. There are: {listed(names)}."
             )
-        columns = [as_float_array(frame[name], f"X[{name!r}]", ndim=1) for name in self.numeric]
+        frame = pd.DataFrame({name: list(X[name]) for name in used}, dtype=object)
+        frame.attrs = getattr(X, "attrs", {})
+        refuse_cells(frame, frame.isna(), "every cell must have a value")
+        numbers = as_numbers(frame[list(self.numeric)])
+        remedy = "Correct these cells, or say that the decimal mark of the file is a comma."
+        refuse_cells(frame, numbers.isna(), "columns must hold numbers", remedy)
+        refuse_cells(frame, np.isinf(numbers), "numbers must be finite", error=NotFiniteError)
+        texts = frame[list(self.categories)].map(lambda cell: str(cell).strip())
         for name, known in self.categories.items():
-            cells = [str(cell).strip() for cell in frame[name]]
-            unknown = [cell for cell in cells if cell not in known]
-            if unknown:
-                raise InputError(
-                    f"X[{name!r}] must hold texts of the training table ({', '.join(known)}), got "
-                    f"{shown(unknown[0])}. Leave out these rows, or fit again with them."
-                )
-            columns += [np.array([cell == value for cell in cells], dtype=float) for value in known]
-        return np.column_stack(columns)
+            must = f"the column {name!r} must hold texts of the training table ({listed(known)})"
+            remedy = "Correct or leave out these rows, or fit again with them."
+            refuse_cells(frame, ~texts[[name]].isin(known), must, remedy)
+        indicators = [
+            texts[[name]].to_numpy() == np.array([known]) for name, known in self.categories.items()
+        ]
+        return np.ascontiguousarray(np.hstack([numbers, *indicators]), dtype=np.float64)
+
+
+def as_numbers(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the numbers of the cells, NaN where a cell holds something else or nothing.
+
+    Python's own "1_000" is text, and "2.500" where the decimal mark of the file is a comma.
+    """
+    decimal = frame.attrs.get("decimal", ".")
+
+    def number(cell: Any) -> float:
+        if isinstance(cell, str) and "_" not in cell and (decimal == "." or "." not in cell):
+            with suppress(ValueError):
+                return float(cell.replace(decimal, "."))
+        return float(cell) if is_number(cell) else np.nan
+
+    return frame.map(number).astype(float)
+
+
+def refuse_cells(
+    frame: pd.DataFrame,
+    wrong: pd.DataFrame,
+    must: str,
+    remedy: str = "Correct or leave out these rows.",
+    error: type[InputError] = InputError,
+) -> None:
+    """Raise an error if some cells are wrong, which names all columns, the rows and the first of the cells.
+
+    Parameters
+    ----------
+    frame : data frame of n rows
+    wrong : data frame of truth values
+        Some columns of the frame, with the n rows.
+    must : str
+        What was expected.
+    remedy : str
+        What to do.
+    error : class of an InputError
+    """
+    found = wrong.loc[:, wrong.any()]
+    if not found.empty:
+        rows, name = np.flatnonzero(found.any(axis=1)) + 1, found.columns[0]
+        first = int(np.flatnonzero(found[name])[0])
+        counts = listed([f"{name!r} ({count})" for name, count in found.sum().items()])
+        raise error(
+            f"{must}, got {shown(frame[name].iloc[first])} in row {first + 1} of {name!r} in "
+            f"{source(frame)}. Such cells are in {rows.size} of {len(frame)} rows below the header "
+            f"({listed([str(row) for row in rows], 3)}), in {counts}. {remedy}"
+        )
+
+
+def source(frame: Any) -> str:
+    """Return the file of a data frame that the command line has read, else "X"."""
+    return str(getattr(frame, "attrs", {}).get("path", "X"))
+
+
+def listed(names: Sequence[str], most: int = 20) -> str:
+    """Return names as text, the first of them where they are many."""
+    return ", ".join(names[:most]) + (f", ... ({len(names)} in all)" if len(names) > most else "")
 
 
 def coordinate_names(numeric: Sequence[str], categories: Mapping[str, Sequence[str]]) -> list[str]:

@@ -10,6 +10,7 @@ from kernelopt.errors import InputError, KerneloptError
 # Okabe and Ito's colours without yellow, which is too light for lines. Neighbours differ in lightness.
 COLOURS = ("#000000", "#e69f00", "#0072b2", "#56b4e9", "#d55e00", "#cc79a7", "#009e73")
 DASHES = ("-", "--", "-.", ":")
+CARETLEFT, CARETRIGHT = 4, 5  # matplotlib's names for markers that are centred at their tips
 MARKERS = ("o", "s", "^", "D", "v")
 LONGEST_NAME = 28  # characters of a name next to a figure
 ROW_HEIGHT = 0.19  # inches of a new figure for each row with a label

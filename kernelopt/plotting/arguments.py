@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 from kernelopt.errors import InputError
 from kernelopt.methods.saved import SavedSolution
 from kernelopt.methods.solution import Learned, Solution, weights_of
-from kernelopt.validation import shown
+from kernelopt.validation import as_list, shown
 
 AnySolution: TypeAlias = Solution | SavedSolution
 
@@ -84,6 +84,17 @@ def drawn(given: Any, what: str, caller: str, *, machines: bool = False) -> Draw
         cure = "Call its fit first; of a pipeline or a search pass the fitted estimator inside of it."
     wanted = "a Solution or a fitted estimator"
     raise InputError(f"{what} must be {wanted}, got {shown(given)} in {caller}. {cure}")
+
+
+def as_names(names: Any, count: int, of: str, caller: str) -> list[Any]:
+    """Return `count` names of kernels or points, `of` which they are, or raise `InputError`."""
+    found = as_list(names, "names", f"one name per {of}")
+    if len(found) != count:
+        raise InputError(
+            f"names must be one name per {of} ({count}), got {len(found)} names in {caller}. Pass them in "
+            f"the order of the {of}s, or leave them out."
+        )
+    return found
 
 
 def of_solution(solution: AnySolution) -> Drawn:

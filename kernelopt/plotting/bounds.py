@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from kernelopt.errors import InputError
-from kernelopt.figures import legend_below, new_axes, shortened_name, tall
+from kernelopt.figures import CARETLEFT, CARETRIGHT, legend_below, new_axes, shortened_name, tall
 from kernelopt.plotting.arguments import AnySolution, drawn_solutions
 from kernelopt.validation import is_real, shown
 
 SMALLEST_GAP = 1e-12  # that is written: smaller gaps are rounding, and zero has no exponent
-CARETLEFT, CARETRIGHT = 4, 5  # matplotlib's names for markers that are centred at their tips
 TEXT_BOX = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}  # behind text on a line
 LEFT_ROOM, RIGHT_ROOM = 0.05, 0.35  # of the range of the values, beside it; the texts are at the right
 LONGEST = 40  # characters of the name of a reference

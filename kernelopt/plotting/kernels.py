@@ -14,8 +14,8 @@ from kernelopt.errors import InputError, ShapeError
 from kernelopt.figures import new_axes, shortened_name
 from kernelopt.methods.saved import SavedSolution
 from kernelopt.methods.solution import Learned
-from kernelopt.plotting.arguments import drawn
-from kernelopt.validation import Array, Index, as_classes, as_list, shown, whole
+from kernelopt.plotting.arguments import as_names, drawn
+from kernelopt.validation import Array, Index, as_classes, shown, whole
 
 MOST_PIXELS = 400  # of a side of a heat map: larger matrices are averaged over blocks
 MOST_GROUPS = 10  # that are named and separated by lines
@@ -160,12 +160,7 @@ def panels_of(machine: Learned, most: int, names: Sequence[str] | None) -> tuple
     if machine.weights is None or machine.names is None:
         return panels, 0
     weights = machine.weights
-    listed = list(machine.names) if names is None else as_list(names, "names", "one name per kernel")
-    if len(listed) != weights.size:
-        raise InputError(
-            f"names must be one name per kernel ({weights.size}), got {len(listed)} names in plot_kernels. "
-            "Pass them in the order of the kernels, or leave them out."
-        )
+    listed = machine.names if names is None else as_names(names, weights.size, "kernel", "plot_kernels")
     stacks = [(part.grams, i) for part in machine.parts if not part.is_ridge for i in range(len(part.grams))]
     for k in np.argsort(-np.abs(weights), kind="stable")[:most]:
         grams, i = stacks[k]

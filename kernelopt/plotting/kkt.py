@@ -10,7 +10,7 @@ import numpy as np
 from kernelopt.duality import KKT
 from kernelopt.duality.conditions import Condition
 from kernelopt.errors import InputError
-from kernelopt.figures import new_axes, shortened_name, tall
+from kernelopt.figures import CARETLEFT, CARETRIGHT, new_axes, shortened_name, tall
 from kernelopt.methods import DEFAULT_TOL
 from kernelopt.validation import positive, shown
 
@@ -18,7 +18,6 @@ LONGEST = 40  # characters of the name of a condition
 SMALLEST_EXPONENT = -17  # of the axis: residuals below 1e-17 are drawn at its left end, as zero is
 LARGEST_EXPONENT = 17  # larger residuals are drawn at the right end, as infinity is
 WITHIN, BEYOND = "#08306b", "#e6760a"  # dark and light
-CARETLEFT, CARETRIGHT = 4, 5  # matplotlib's names for markers that are centred at their tips
 
 
 def plot_kkt(table: KKT, tol: float = DEFAULT_TOL, ax: Any = None) -> Any:

@@ -20,8 +20,8 @@ from kernelopt.figures import (
 )
 from kernelopt.methods.saved import SavedSolution
 from kernelopt.methods.solution import Learned
-from kernelopt.plotting.arguments import Drawn, drawn_solutions
-from kernelopt.validation import Array, as_list
+from kernelopt.plotting.arguments import Drawn, as_names, drawn_solutions
+from kernelopt.validation import Array
 
 SMALLEST_SHARE = 0.005  # of the largest weight that is written: it is rounded to 0.01
 SMALLEST_WEIGHT = 1e-300  # denominator of the shares, for weights that are all zero
@@ -60,18 +60,13 @@ def plot_weights(solutions: Mapping[str, Any], names: Sequence[str] | None = Non
     read = drawn_solutions(solutions, "plot_weights", machines=True)
     rows = [weight_row(label, each) for label, each in read.items()]
     counts = {label: row.size for label, row in zip(read, rows, strict=True)}
-    if names is None and len(set(counts.values())) > 1:
+    m = rows[0].size
+    if set(counts.values()) != {m}:
         raise InputError(
             f"plot_weights needs solutions with as many weights each, got {counts}. Draw those of the same "
             "kernels together."
         )
-    listed = common_names(read) if names is None else as_list(names, "names", "one name per kernel")
-    m = rows[0].size if listed is None else len(listed)
-    if set(counts.values()) != {m}:
-        raise InputError(
-            f"plot_weights needs one weight per name ({m}), got {counts}. Pass the names of the "
-            "kernels in their order."
-        )
+    listed = common_names(read) if names is None else as_names(names, m, "kernel", "plot_weights")
     shares = np.array([row / max(float(np.abs(row).max()), SMALLEST_WEIGHT) for row in rows])
     ax = new_axes(ax, tall(len(rows)))
     draw_cells(ax, shares)

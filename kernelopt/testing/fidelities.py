@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import cvxpy as cp
 import numpy as np
 
 from kernelopt.errors import ParameterError
 from kernelopt.fidelities import Fidelity, Proximal, Radial
 from kernelopt.methods.solve import solve
-from kernelopt.testing.findings import Findings
+from kernelopt.testing.findings import Findings, Property, apart, excess
 from kernelopt.validation import Array, shown
 
 ORDER = 4  # of the matrices
@@ -68,132 +71,82 @@ def check_fidelity(fidelity: Fidelity, *, seed: int = 0) -> Findings:
     drawn = [scale * rng.normal(size=(ORDER, ORDER)) for scale in SCALES]
     D = [np.zeros((ORDER, ORDER)), *(G + G.T for G in drawn)]
     findings = Findings(repr(fidelity))
-    for what, check in CHECKS.items():
-        with findings.part(what):
-            check(findings, fidelity, D)
+    findings.state_all(properties(fidelity, D))
     findings.raise_if_wrong()
     return findings
 
 
-def relative_difference(one: float, two: float) -> float:
-    """Return the difference of two numbers, relative to their size; inf where one is not finite."""
-    if not (np.isfinite(one) and np.isfinite(two)):
-        return np.inf  # not NaN, which a maximum would lose
-    return abs(one - two) / max(SMALLEST_DENOMINATOR, abs(one), abs(two))
-
-
-def check_form(findings: Findings, L: Fidelity, matrices: list[Array]) -> None:
-    """Check `expression` against `value`."""
-    findings.state("the expression is convex", L.expression(cp.Variable((ORDER, ORDER))).is_convex())
+def properties(L: Fidelity, matrices: list[Array]) -> Iterator[Property]:
+    """Yield the properties of a fidelity at symmetric matrices D, the first of which is zero."""
+    U, X = cp.Variable((ORDER, ORDER), symmetric=True), cp.Variable((ORDER, ORDER))
+    yield "the expression is convex", 0, (not L.expression(Z).is_convex() for Z in [X])
     values = [L.value(D) for D in matrices]
-    findings.state("L is 0 at 0 and never negative", values[0] == 0 and min(values) >= 0, min(values))
-    written = [float(L.expression(cp.Constant(D)).value) for D in matrices]
-    worst = max(map(relative_difference, values, written))
-    findings.state("the expression has the value of L", worst <= ROUNDING, f"a difference of {worst:.1e}")
-
-
-def check_fenchel_young(findings: Findings, L: Fidelity, matrices: list[Array]) -> None:
-    """Check L(D) + L*(U) >= <U, D>, with equality at a subgradient."""
-    excess, gap, skew = 0.0, 0.0, 0.0
-    for D in matrices:
-        V = L.subgradient(D)
-        skew = max(skew, float(np.abs(V - V.T).max()))
-        gap = max(gap, relative_difference(L.value(D) + L.conjugate(V), float(np.vdot(V, D))))
-        for U in (L.project(V), *map(L.project, matrices)):
-            product = float(np.vdot(U, D))
-            excess = max(
-                excess, (product - L.value(D) - L.conjugate(U)) / max(SMALLEST_DENOMINATOR, abs(product))
-            )
-    findings.state("subgradients are symmetric", skew == 0, f"a difference of {skew:.1e}")
-    findings.state("L(D) + L*(U) >= <U, D> for projected U", excess <= ROUNDING, f"an excess of {excess:.1e}")
-    findings.state("L(D) + L*(U) = <U, D> at the subgradient", gap <= ROUNDING, f"a gap of {gap:.1e}")
-
-
-def check_projection(findings: Findings, L: Fidelity, matrices: list[Array]) -> None:
-    """Check that `project` does not move subgradients, which are in the domain of the conjugate."""
+    yield "L is 0 at 0 and never negative", 0, [abs(values[0]), -min(values)]
+    written = (L.expression(cp.Constant(D)).value for D in matrices)
+    yield "the expression has the value of L", ROUNDING, map(near, written, values)
     slopes = [L.subgradient(D) for D in matrices]
-    worst = max(
-        float(np.abs(L.project(U) - U).max()) / max(SMALLEST_DENOMINATOR, float(np.abs(U).max()))
-        for U in slopes
+    pairs = list(zip(slopes, matrices, strict=True))
+    yield "subgradients are symmetric", 0, (np.abs(V - V.T).max() for V in slopes)
+    touching = (near(L.value(D) + L.conjugate(V), float(np.vdot(V, D))) for V, D in pairs)
+    yield "L(D) + L*(U) = <U, D> at the subgradient", ROUNDING, touching
+    projected = [L.project(V) for V in (*matrices, *slopes)]
+    products = ((float(np.vdot(V, D)), L.value(D) + L.conjugate(V)) for V in projected for D in matrices)
+    above = (excess(*both, SMALLEST_DENOMINATOR) for both in products)
+    yield "L(D) + L*(U) >= <U, D> for projected U", ROUNDING, above
+    yield "subgradients are not moved by `project`", ROUNDING, (near(L.project(V), V) for V in slopes)
+    traced = (
+        excess(float(np.vdot(one, A)), L.trace_bound(L.value(A), one), SMALLEST_DENOMINATOR)
+        for D in matrices
+        for A, one in ((D, np.eye(ORDER)), (-D, np.eye(ORDER)), (D[0], np.ones(ORDER)))
     )
-    findings.state("subgradients are not moved by `project`", worst <= ROUNDING, f"a move of {worst:.1e}")
-
-
-def check_conjugate(findings: Findings, L: Fidelity, matrices: list[Array]) -> None:
-    """Check `conjugate_expression`, if it is stated, against `conjugate` and `project`."""
-    U = cp.Variable((ORDER, ORDER), symmetric=True)
+    yield "`trace_bound` is not below <I, D>", ROUNDING, traced
     stated = L.conjugate_expression(U)
-    if stated is None:
-        return
-    expression, domain = stated
-    worst, outside = 0.0, 0.0
-    for G in matrices:
-        U.value = L.project(G)
-        worst = max(worst, relative_difference(float(expression.value), L.conjugate(U.value)))
-        outside = max(outside, *(float(np.max(c.violation())) for c in domain), 0.0)
-    findings.state(
-        "`conjugate_expression` has the value of `conjugate`",
-        worst <= ROUNDING,
-        f"a difference of {worst:.1e}",
-    )
-    findings.state("`project` returns points of its domain", outside <= ROUNDING, f"{outside:.1e} outside")
-    findings.state("`conjugate_expression` is convex", expression.is_convex())
+    if stated is not None:
+        yield from of_conjugate(L, matrices, U, *stated)
+    if isinstance(L, Radial):
+        yield "the square of a `scale` touches L from above", ROUNDING, of_scale(L, matrices)
+    if isinstance(L, Proximal):
+        V, S = matrices[-3], np.array(matrices[-2:-1])
+        P, value = L.proximal(V, S, STEP)
+        ours = STEP * L.value(P - S[0]) + float(((P - V) ** 2).sum()) / 2
+        objective = STEP * L.expression(X - S[0]) + cp.sum_squares(X - V) / 2
+        best = solve(cp.Problem(cp.Minimize(objective)), "exact")
+        yield "the proximal operator finds the minimum", SOLVER_ACCURACY, [near(ours, best.value)]
+        (share,) = L.shares((V - P) / STEP, P, S)
+        gap = near(value + L.conjugate(L.project(share)), float(np.vdot(share, P - S[0])))
+        yield "`shares` returns subgradients", ROUNDING, [gap]
+
+
+def of_conjugate(
+    L: Fidelity, matrices: list[Array], U: cp.Variable, expression: cp.Expression, domain: list[cp.Constraint]
+) -> Iterator[Property]:
+    """Yield the properties of a `conjugate_expression` of U with its domain."""
+
+    def points() -> Iterator[Array]:
+        for G in matrices:
+            U.value = L.project(G)
+            yield U.value
+
+    values = (near(expression.value, L.conjugate(V)) for V in points())
+    yield "`conjugate_expression` has the value of `conjugate`", ROUNDING, values
+    outside = (np.max(c.violation()) for _ in points() for c in domain)
+    yield "`project` returns points of its domain", ROUNDING, outside
+    yield "`conjugate_expression` is convex", 0, [not expression.is_convex()]
     D = matrices[LIFTED]
-    pairing = cp.sum(cp.multiply(U, D))
-    best = solve(cp.Problem(cp.Maximize(pairing - expression), domain), "exact").value
-    close = relative_difference(best, L.value(D)) <= SOLVER_ACCURACY
-    findings.state("L(D) is the largest <U, D> - `conjugate_expression`", close, best)
+    best = cp.Problem(cp.Maximize(cp.sum(cp.multiply(U, D)) - expression), domain)
+    reached = (near(solve(problem, "exact").value, L.value(D)) for problem in [best])
+    yield "L(D) is the largest <U, D> - `conjugate_expression`", SOLVER_ACCURACY, reached
 
 
-def check_trace(findings: Findings, L: Fidelity, matrices: list[Array]) -> None:
-    """Check `trace_bound` for matrices and for spectra."""
-    excess = -np.inf
-    for A in (A for D in matrices for A in (D, -D, D[0])):
-        identity = np.eye(ORDER) if A.ndim == 2 else np.ones(ORDER)
-        reached = float(np.vdot(identity, A))
-        excess = max(excess, reached - L.trace_bound(L.value(A), identity) - ROUNDING * abs(reached))
-    findings.state("`trace_bound` is not below <I, D>", excess <= 0, f"an excess of {excess:.1e}")
-
-
-def check_scale(findings: Findings, L: Fidelity, matrices: list[Array]) -> None:
-    """Check L(X) <= L(D) + (|X|^2 - |D|^2) / (2 s) for s = scale(|D|)."""
-    if not isinstance(L, Radial):
-        return
-    excess = 0.0
+def of_scale(L: Any, matrices: list[Array]) -> Iterator[float]:
+    """Yield by how much L(X) is above L(D) + (|X|^2 - |D|^2) / (2 s) for s = scale(|D|)."""
     for D in matrices[1:]:
         (s,) = L.scale(np.array([float(np.linalg.norm(D))]))
         for X in matrices:
             above = L.value(D) + (float(np.vdot(X, X)) - float(np.vdot(D, D))) / (2 * s)
-            excess = max(excess, (L.value(X) - above) / (L.value(X) + L.value(D)))
-    findings.state("the square of a `scale` touches L from above", excess <= ROUNDING, f"{excess:.1e} below")
+            yield (L.value(X) - above) / (L.value(X) + L.value(D))
 
 
-def check_proximal(findings: Findings, L: Fidelity, matrices: list[Array]) -> None:
-    """Check `proximal` against a conic solve, and the `shares` of its condition of optimality."""
-    if not isinstance(L, Proximal):
-        return
-    V, S = matrices[-3], np.array(matrices[-2:-1])
-    X, value = L.proximal(V, S, STEP)
-    Z = cp.Variable((ORDER, ORDER))
-    best = cp.Problem(cp.Minimize(STEP * L.expression(Z - S[0]) + cp.sum_squares(Z - V) / 2))
-    solution = solve(best, "exact")
-    ours = STEP * L.value(X - S[0]) + float(((X - V) ** 2).sum()) / 2
-    findings.state(
-        "the proximal operator finds the minimum",
-        relative_difference(ours, solution.value) <= SOLVER_ACCURACY,
-        ours,
-    )
-    (U,) = L.shares((V - X) / STEP, X, S)
-    gap = relative_difference(value + L.conjugate(L.project(U)), float(np.vdot(U, X - S[0])))
-    findings.state("`shares` returns subgradients", gap <= ROUNDING, f"a gap of {gap:.1e}")
-
-
-CHECKS = {
-    "the expression": check_form,
-    "Fenchel-Young": check_fenchel_young,
-    "the projection": check_projection,
-    "the conjugate": check_conjugate,
-    "the trace": check_trace,
-    "the scale": check_scale,
-    "the proximal operator": check_proximal,
-}
+def near(one: Any, two: Any) -> float:
+    """Return the relative difference of numbers or arrays, absolute where both are almost zero."""
+    return apart(one, two, SMALLEST_DENOMINATOR)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
 
 from kernelopt.errors import ConvergenceWarning
+
+Property = tuple[str, float, Iterable[float]]
+"""A statement, a tolerance, and residuals: the statement holds if none of them is above the tolerance."""
 
 
 class Findings:
@@ -26,9 +32,11 @@ class Findings:
         self.subject = subject
         self.stated: list[str] = []
         self.wrong: list[str] = []
+        self._parts: list[str] = []
 
     def state(self, statement: str, holds: object, found: object = "") -> bool:
         """Record and return whether a statement holds; `found` is reported if it does not."""
+        statement = ": ".join([*self._parts, statement])
         if holds:
             self.stated.append(statement)
         else:
@@ -36,17 +44,32 @@ class Findings:
         return bool(holds)
 
     @contextmanager
-    def part(self, what: str) -> Iterator[None]:
+    def part(self, *what: str) -> Iterator[None]:
         """Record an exception of the body as a failure, so that the other parts are still checked.
 
-        A ConvergenceWarning is ignored: statements on gaps say the same.
+        Statements of the body begin with the name of the part. A ConvergenceWarning is ignored: statements on
+        gaps say the same.
         """
+        outer = self._parts
+        self._parts = [*outer, *what]
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 yield
         except Exception as error:  # of foreign code, which may raise anything
-            self.wrong.append(f"{what}: raised {type(error).__name__}: {error}")
+            self.wrong.append(": ".join([*self._parts, f"raised {type(error).__name__}: {error}"]))
+        finally:
+            self._parts = outer
+
+    def state_all(self, properties: Iterable[Property]) -> None:
+        """Record which properties hold. A residual that is NaN, or raises, is above every tolerance."""
+        with self.part():
+            for statement, tolerance, residuals in properties:
+                worst = None
+                with self.part(statement):
+                    worst = float(np.max([0.0, *residuals]))
+                if worst is not None:
+                    self.state(statement, worst <= tolerance, f"an error of {worst:.1e}")
 
     def raise_if_wrong(self) -> None:
         """Raise AssertionError with everything that is wrong."""
@@ -57,3 +80,14 @@ class Findings:
 
     def __str__(self) -> str:
         return f"{self.subject}\n" + "\n".join(f"* {line}" for line in self.stated)
+
+
+def apart(one: Any, two: Any, least: float = 1.0) -> float:
+    """Return the largest difference of numbers or arrays, relative to max(least, their largest entry)."""
+    size = max(least, float(np.abs(one).max()), float(np.abs(two).max()))
+    return float(np.abs(np.subtract(one, two)).max()) / size
+
+
+def excess(one: Any, two: Any, least: float = 1.0) -> float:
+    """Return by how much one number is above another, relative to max(least, its size)."""
+    return float((one - two) / max(least, abs(one)))

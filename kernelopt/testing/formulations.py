@@ -69,14 +69,25 @@ def check_formulation(
         )
     findings = Findings(entry.name)
     for seed in seeds:
-        with findings.part(f"example {seed}"):
+        with findings.part(f"seed {seed}"):
             check_example(findings, entry, seed, rtol)
-    if methods and seeds:
-        with findings.part("methods"):
-            check_methods(findings, entry, seeds[0], rtol)
+    with findings.part("methods"):
+        for seed in list(seeds)[: int(methods)]:
+            expected = example(entry, seed).solve(tol=rtol)
+            for candidate in applicable(Structure(example(entry, seed).problem)):
+                with findings.part(repr(candidate.method.name)):
+                    found = example(entry, seed).solve(candidate.method.name, tol=rtol)
+                    findings.state("has bounds around the same optimum", *overlap(found, expected, rtol))
     if entry.planted is not None:
-        with findings.part("planted"):
-            check_planted(findings, entry, rtol)
+        make: Any = entry.planted
+        with findings.part("the planted value"):
+            planted = make(np.random.default_rng(0))
+            found, value = planted.formulation.solve(tol=rtol), planted.value
+            slack = PLANTED_ROUNDING * abs(value)
+            inside = found.lower - slack <= value <= found.upper + slack
+            findings.state("is between the bounds", inside, f"{value!r} and {found.certificate}")
+            close = abs(found.value - value) <= 2 * rtol * abs(value)
+            findings.state("is reached", close, f"{found.value!r} for {value!r}")
     findings.raise_if_wrong()
     return findings
 
@@ -91,58 +102,52 @@ def example(entry: Entry, seed: int) -> Formulation:
 
 def check_example(findings: Findings, entry: Entry, seed: int, rtol: float) -> None:
     """Check the example of one seed, but for methods and planted optima."""
-    formulation, at = example(entry, seed), f"seed {seed}"
-    check_record(findings, formulation, at)
+    formulation = example(entry, seed)
+    findings.state("the problem is DCP", formulation.problem.is_dcp())
     solution = formulation.solve(tol=rtol)
-    certificate = solution.certificate
-    findings.state(f"{at}: the certified gap is at most {rtol:g}", solution.gap <= rtol, certificate)
+    findings.state(f"the certified gap is at most {rtol:g}", solution.gap <= rtol, solution.certificate)
     slack = rtol * size(solution)
     value = formulation.problem.value
-    findings.state(
-        f"{at}: the variables hold the value",
-        value is not None and abs(value - solution.value) <= slack,
-        value,
-    )
+    held = value is not None and abs(value - solution.value) <= slack
+    findings.state("the variables hold the value", held, value)
     again = certify(formulation.problem, solution)
-    findings.state(f"{at}: the point is certified again", again.gap <= rtol, again)
-    overlaps = again.lower <= solution.upper + slack and solution.lower <= again.upper + slack
-    findings.state(f"{at}: both intervals of bounds overlap", overlaps, again)
-    with findings.part(f"{at}: the dual"):
-        check_dual(findings, formulation, solution, at, rtol)
-    for name in formulation.programmes:
-        with findings.part(f"{at}: the programme {name!r}"):
+    findings.state("the point is certified again", again.gap <= rtol, again)
+    findings.state("both intervals of bounds overlap", *overlap(again, solution, rtol))
+    with findings.part("the dual"):
+        check_dual(findings, formulation, solution, rtol)
+    for name, make in formulation.programmes.items():
+        with findings.part(f"the programme {name!r}"):
+            one = make()
+            findings.state("is DCP", one.problem.is_dcp())
+            findings.state("is a new one at every call", make().problem is not one.problem)
             other = example(entry, seed).solve("exact", programme=name, tol=rtol)
-            agrees = abs(other.value - solution.value) <= 2 * slack
-            findings.state(f"{at}: the programme {name!r} has the same optimum", agrees, other.value)
-    with findings.part(f"{at}: the machines"):
-        check_machines(findings, formulation, solution, at)
+            findings.state(
+                "has the same optimum", abs(other.value - solution.value) <= 2 * slack, other.value
+            )
+    for k, learned in enumerate(solution.learned):
+        with findings.part(f"risk {k}"):
+            shape = (learned.n_points,)
+            findings.state("the kernel is finite", *filled(learned.kernel, shape * 2))
+            if learned.n:
+                findings.state("predictions are finite", *filled(solution.decision_function(risk=k), shape))
+    if formulation.weights is not None:
+        findings.state(
+            "the weights are finite", *filled(formulation.weights.value, formulation.weights.shape)
+        )
     twin = example(entry, seed).solve(tol=rtol)
     same = abs(twin.value - solution.value) <= slack
-    findings.state(f"{at}: the example is the same at every call with its seed", same, twin.value)
+    findings.state("the example is the same at every call with its seed", same, twin.value)
 
 
-def check_record(findings: Findings, formulation: Formulation, at: str) -> None:
-    """Check that the problem, the dual and the programmes are DCP, and the last two new at every call."""
-    findings.state(f"{at}: the problem is DCP", formulation.problem.is_dcp())
-    with findings.part(f"{at}: dual()"):
-        dual = formulation.dual()
-        is_problem = isinstance(dual, cp.Problem)
-        findings.state(f"{at}: dual() returns a cp.Problem", is_problem, type(dual).__name__)
-        findings.state(f"{at}: the dual is DCP", is_problem and dual.is_dcp())
-        findings.state(f"{at}: dual() makes a new problem", formulation.dual() is not dual)
-    for name, make in formulation.programmes.items():
-        with findings.part(f"{at}: programmes[{name!r}]"):
-            one = make()
-            findings.state(f"{at}: the programme {name!r} is DCP", one.problem.is_dcp())
-            findings.state(f"{at}: programmes[{name!r}] makes a new one", make().problem is not one.problem)
-
-
-def check_dual(
-    findings: Findings, formulation: Formulation, solution: Solution, at: str, rtol: float
-) -> None:
-    """Check that the bounds of the dual and those of the problem admit the claim."""
-    found = solve(formulation.dual(), tol=rtol)
-    findings.state(f"{at}: the dual is certified", found.gap <= DUAL_FACTOR * rtol, found.certificate)
+def check_dual(findings: Findings, formulation: Formulation, solution: Solution, rtol: float) -> None:
+    """Check that the dual is a new problem, and that its bounds and those of the problem admit the claim."""
+    dual = formulation.dual()
+    is_problem = isinstance(dual, cp.Problem)
+    findings.state("is a cp.Problem", is_problem, type(dual).__name__)
+    findings.state("is DCP", is_problem and dual.is_dcp())
+    findings.state("is a new problem at every call", formulation.dual() is not dual)
+    found = solve(dual, tol=rtol)
+    findings.state("is certified", found.gap <= DUAL_FACTOR * rtol, found.certificate)
     slack = rtol * max(size(solution), size(found))
     above = found.upper >= solution.lower - slack  # the dual's optimum can be at least that of the problem
     below = found.lower <= solution.upper + slack
@@ -154,57 +159,22 @@ def check_dual(
         "relaxation": below if minimises else above,
     }[formulation.claim]
     brackets = f"[{found.lower:.9g}, {found.upper:.9g}] against [{solution.lower:.9g}, {solution.upper:.9g}]"
-    findings.state(f"{at}: the dual is {formulation.claim!r}", holds, brackets)
+    findings.state(f"is {formulation.claim!r}", holds, brackets)
 
 
-def check_machines(findings: Findings, formulation: Formulation, solution: Solution, at: str) -> None:
-    """Check the kernels, and the predictions of those that have a machine."""
-    for k, learned in enumerate(solution.learned):
-        which = f"{at}: " + (f"risk {k}: " if len(solution.learned) > 1 else "")
-        N, K = learned.n_points, learned.kernel
-        fits = K.shape == (N, N) and np.isfinite(K).all()
-        findings.state(f"{which}the kernel is finite, of shape {(N, N)}", fits, K.shape)
-        if not learned.n:
-            continue
-        values = solution.decision_function(risk=k)
-        fits = values.shape == (N,) and np.isfinite(values).all()
-        findings.state(f"{which}predictions are finite, of shape {(N,)}", fits, values.shape)
-    if formulation.weights is not None:
-        weights = formulation.weights.value
-        filled = weights is not None and np.isfinite(np.asarray(weights)).all()
-        findings.state(f"{at}: the weights are filled in", filled, weights)
+def filled(values: Any, shape: tuple[int, ...]) -> tuple[bool, str]:
+    """Return whether an array has a shape and finite entries, and what to report if it has not."""
+    fits = values is not None and np.shape(values) == shape and bool(np.isfinite(values).all())
+    return fits, f"shape {np.shape(values)} for {shape}"
 
 
-def check_methods(findings: Findings, entry: Entry, seed: int, rtol: float) -> None:
-    """Check that the bounds of every method that applies overlap with those of "auto"."""
-    expected = example(entry, seed).solve(tol=rtol)
-    slack = rtol * size(expected)
-    for candidate in applicable(Structure(example(entry, seed).problem)):
-        name = candidate.method.name
-        with findings.part(f"the method {name!r}"):
-            found = example(entry, seed).solve(name, tol=rtol)
-            overlaps = found.lower <= expected.upper + slack and expected.lower <= found.upper + slack
-            findings.state(f"{name!r} has bounds around the same optimum", overlaps, found.certificate)
+def overlap(one: Any, two: Any, rtol: float) -> tuple[bool, str]:
+    """Return whether two intervals of bounds overlap, and what to report if they do not."""
+    slack = rtol * size(two)
+    fits = one.lower <= two.upper + slack and two.lower <= one.upper + slack
+    return fits, f"[{one.lower:.9g}, {one.upper:.9g}] against [{two.lower:.9g}, {two.upper:.9g}]"
 
 
-def check_planted(findings: Findings, entry: Entry, rtol: float) -> None:
-    """Check that the planted value lies between the certified bounds, and is attained."""
-    make: Any = entry.planted
-    planted = make(np.random.default_rng(0))
-    found = planted.formulation.solve(tol=rtol)
-    slack = rtol * abs(planted.value)
-    inside = (
-        found.lower - PLANTED_ROUNDING * abs(planted.value)
-        <= planted.value
-        <= found.upper + PLANTED_ROUNDING * abs(planted.value)
-    )
-    findings.state(
-        "the planted value is between the bounds", inside, f"{planted.value!r} and {found.certificate}"
-    )
-    close = abs(found.value - planted.value) <= 2 * slack
-    findings.state("the planted value is reached", close, f"{found.value!r} for {planted.value!r}")
-
-
-def size(solution: Solution) -> float:
+def size(bounds: Any) -> float:
     """Return the size of the optimum, to which tolerances are relative."""
-    return max(abs(solution.lower), abs(solution.upper), SMALLEST_SIZE)
+    return float(max(abs(bounds.lower), abs(bounds.upper), SMALLEST_SIZE))

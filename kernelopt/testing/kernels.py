@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from kernelopt.errors import ParameterError
 from kernelopt.kernels import Kernel
-from kernelopt.testing.findings import Findings
+from kernelopt.testing.findings import Findings, Property, apart
 from kernelopt.validation import Array
 
 POINTS, COLUMNS = 12, 3  # of the default points
@@ -73,84 +74,53 @@ def check_kernel(kernel: Kernel, X: Any = None, *, seed: int = 0) -> Findings:
     if len(points) < 4:
         raise ParameterError(f"X must have at least four points, got {len(points)}. Pass more rows.")
     findings = Findings(repr(kernel))
-    for what, check in CHECKS.items():
-        with findings.part(what):
-            check(findings, kernel, points.copy())
+    findings.state_all(properties(kernel, points.copy()))
     findings.raise_if_wrong()
     return findings
 
 
-def difference(one: Array, two: Array) -> float:
-    """Return the largest difference of two arrays, relative to their largest entry."""
-    if one.shape != two.shape:
-        return np.inf
-    return float(np.abs(one - two).max()) / (float(np.abs(two).max()) or 1.0)
-
-
-def check_gram(findings: Findings, kernel: Kernel, X: Array) -> None:
-    """Check that the Gram matrix is finite, repeatable and positive semidefinite, and leaves X alone."""
-    before = X.copy()
+def properties(kernel: Kernel, X: Array) -> Iterator[Property]:
+    """Yield the properties of a kernel at some points."""
+    before, shape = X.copy(), (len(X), len(X))
     K = kernel(X)
-    shape = (len(X), len(X))
-    findings.state("X is not changed", np.array_equal(X, before), "changed points")
-    if not findings.state(f"the Gram matrix has shape {shape}", K.shape == shape, K.shape):
+    yield "X is not changed", 0, [not np.array_equal(X, before)]
+    yield f"the Gram matrix has shape {shape}", 0, [K.shape != shape]
+    if K.shape != shape:
         return
-    findings.state("the Gram matrix is the same at every call", np.array_equal(K, kernel(X)), "another one")
+    yield "the Gram matrix is the same at every call", 0, [not np.array_equal(K, kernel(X))]
     values = np.linalg.eigvalsh(K)
-    least, largest = float(values[0]), float(np.abs(values).max())
-    shown = f"an eigenvalue of {least:.1e} beside {largest:.1e}"
-    findings.state("the Gram matrix is positive semidefinite", least >= -NEGATIVE * largest, shown)
-
-
-def check_new_points(findings: Findings, kernel: Kernel, X: Array) -> None:
-    """Check values between two sets of points against the Gram matrix of both."""
-    K, half = kernel(X), len(X) // 2
-    missed = difference(kernel(X[:half], X[half:]), K[:half, half:])
-    missed = max(missed, difference(kernel(X[half:], X[:half]), K[half:, :half]))
-    shown = f"a difference of {missed:.1e}"
-    findings.state("k(X, Z) is a block of the Gram matrix of X and Z", missed <= CLOSE, shown)
-
-
-def check_order(findings: Findings, kernel: Kernel, X: Array) -> None:
-    """Check that another order of the points gives the same entries."""
+    largest = np.abs(values).max()
+    yield "the Gram matrix is positive semidefinite", NEGATIVE * largest, [-values[0]]
+    first, second = slice(len(X) // 2), slice(len(X) // 2, None)
+    blocks = (near(kernel(X[a], X[b]), K[a, b]) for a, b in ((first, second), (second, first)))
+    yield "k(X, Z) is a block of the Gram matrix of X and Z", CLOSE, blocks
     order = np.roll(np.arange(len(X))[::-1], len(X) // 2)
-    missed = difference(kernel(X[order]), kernel(X)[np.ix_(order, order)])
-    findings.state(
-        "reordered points have the reordered Gram matrix", missed <= CLOSE, f"a difference of {missed:.1e}"
+    reordered = (near(kernel(X[new]), K[np.ix_(new, new)]) for new in [order])
+    yield "reordered points have the reordered Gram matrix", CLOSE, reordered
+    yield (
+        "the diagonal is that of the Gram matrix",
+        CLOSE,
+        (near(k.diagonal(X), np.diag(K)) for k in [kernel]),
     )
-
-
-def check_diagonal(findings: Findings, kernel: Kernel, X: Array) -> None:
-    """Check the diagonal against the Gram matrix."""
-    missed = difference(kernel.diagonal(X), np.diag(kernel(X)))
-    shown = f"a difference of {missed:.1e}"
-    findings.state("the diagonal is that of the Gram matrix", missed <= CLOSE, shown)
-
-
-def check_rank(findings: Findings, kernel: Kernel, X: Array) -> None:
-    """Check the bound of the rank."""
-    values = np.abs(np.linalg.eigvalsh(kernel(X)))
-    found = int((values > NEGATIVE * values.max()).sum())
-    bound = kernel.rank(X)
-    findings.state("the rank is at most its bound", found <= bound, f"{found} for the bound {bound}")
-
-
-def check_profile(findings: Findings, kernel: Kernel, X: Array) -> None:
-    """Check the function of one distance against the Gram matrix, where the kernel has one, and its signs."""
-    profile, missed = kernel.profile(), 0.0
+    found = (np.abs(values) > NEGATIVE * largest).sum()
+    yield "the rank is at most its bound", 0, (found - k.rank(X) for k in [kernel])
+    profile, missed, lowest = kernel.profile(), 0.0, 0.0
     if profile is not None:
-        points = X if profile.columns is None else X[:, list(profile.columns)]
-        values = profile.function(distances(points, profile.metric))
-        values[np.diag_indices(len(X))] = profile.own
-        missed = difference(values, kernel(X))
-    what = "the profile, if there is one, gives the Gram matrix"
-    findings.state(what, missed <= CLOSE, f"a difference of {missed:.1e}")
-    lowest = 0.0
-    if profile is not None and profile.completely_monotone:
-        f = profile.function(np.linspace(0, distances(points, profile.metric).max(), GRID)) / profile.own
-        lowest = min(float(((-1) ** k * np.diff(f, k)).min()) / 2**k for k in range(ORDERS + 1))
+        apart_by = distances(X if profile.columns is None else X[:, list(profile.columns)], profile.metric)
+        given = profile.function(apart_by)
+        given[np.diag_indices(len(X))] = profile.own
+        missed = near(given, K)
+        if profile.completely_monotone:
+            f = profile.function(np.linspace(0, apart_by.max(), GRID)) / profile.own
+            lowest = min(float(((-1) ** k * np.diff(f, k)).min()) / 2**k for k in range(ORDERS + 1))
+    yield "the profile, if there is one, gives the Gram matrix", CLOSE, [missed]
     what = "the differences of a profile alternate in sign where it says that it is completely monotone"
-    findings.state(what, lowest >= -ROUNDED, f"{lowest:.1e} for (-1/2)^k times one of an order k <= {ORDERS}")
+    yield what, ROUNDED, [-lowest]
+
+
+def near(one: Array, two: Array) -> float:
+    """Return the largest difference of two arrays, relative to their largest entry."""
+    return apart(one, two, float(np.finfo(float).tiny))
 
 
 def distances(X: Array, metric: str | None) -> Array:
@@ -159,13 +129,3 @@ def distances(X: Array, metric: str | None) -> Array:
     if metric is None:
         return np.zeros((len(X), len(X)))
     return np.asarray((differences**2 if metric == "sqeuclidean" else np.abs(differences)).sum(axis=2))
-
-
-CHECKS = {
-    "the Gram matrix": check_gram,
-    "new points": check_new_points,
-    "the order": check_order,
-    "the diagonal": check_diagonal,
-    "the rank": check_rank,
-    "the profile": check_profile,
-}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from kernelopt.catalog import Entry, Formulation, catalogue
-from kernelopt.errors import ParameterError
 from kernelopt.methods.method import Cost, Method
-from kernelopt.methods.registry import registered
+from kernelopt.methods.registry import named
 from kernelopt.structure.structure import Structure
 from kernelopt.testing.findings import Findings
 
@@ -55,70 +55,46 @@ def check_method(
     ------
     AssertionError
         With every statement that fails. Also if the method takes none of the problems.
-    ParameterError
+    MethodError
         If there is no such method.
     """
-    chosen = as_method(method)
-    findings, accepted = Findings(chosen.name), 0
+    chosen = method if isinstance(method, Method) else named(method)
+    findings, accepted = Findings(chosen.name), False
     for entry in catalogue().values() if entries is None else entries:
-        if entry.planted is None:
-            continue
-        with findings.part(entry.name):
-            accepted += check_entry(findings, chosen, entry, gap, seed, knobs or {})
-    findings.state("at least one problem is accepted", accepted > 0, "reasons only")
+        if entry.planted is not None:
+            with findings.part(entry.name):
+                accepted |= check_entry(findings, chosen, partial(entry.planted, **knobs or {}), gap, seed)
+    findings.state("at least one problem is accepted", accepted, "reasons only")
     findings.raise_if_wrong()
     return findings
 
 
-def as_method(method: str | Method) -> Method:
-    """Return the method of a name, or the instance."""
-    if isinstance(method, Method):
-        return method
-    methods = registered()
-    if method not in methods:
-        raise ParameterError(
-            f"method must be an instance of Method or one of {', '.join(map(repr, methods))}, got "
-            f"{method!r}. Register it with ko.extend.register_method, or pass the instance."
-        )
-    return methods[method]
-
-
-def check_entry(
-    findings: Findings, method: Method, entry: Entry, gap: float, seed: int, knobs: dict[str, Any]
-) -> bool:
-    """Check a method on a planted problem of an entry; return whether it accepts the problem."""
-    make: Any = entry.planted
-    planted = make(np.random.default_rng(seed), **knobs)
+def check_entry(findings: Findings, method: Method, plant: Callable[..., Any], gap: float, seed: int) -> bool:
+    """Check a method on a planted problem; return whether it accepts the problem."""
+    planted = plant(np.random.default_rng(seed))
     formulation: Formulation = planted.formulation
     value, slack = planted.value, ROUNDING * abs(planted.value)
     match = method.match(Structure(formulation.problem))
     if isinstance(match, str):
-        findings.state(f"{entry.name}: a reason is given for a refusal", match.strip(), "an empty reason")
+        findings.state("a reason is given for a refusal", match.strip(), "an empty reason")
         return False
-    findings.state(f"{entry.name}: the cost is a Cost", isinstance(method.cost(match), Cost))
+    findings.state("the cost is a Cost", isinstance(method.cost(match), Cost))
     reports: list[tuple[float, float]] = []
-
-    def record(state: dict[str, Any]) -> None:
-        reports.append((state["lower"], state["upper"]))
-
-    solution = formulation.solve(method, tol=gap, callback=record)
-    findings.state(f"{entry.name}: the gap is at most {gap:g}", solution.gap <= gap, solution.certificate)
+    solution = formulation.solve(
+        method, tol=gap, callback=lambda state: reports.append((state["lower"], state["upper"]))
+    )
+    findings.state(f"the gap is at most {gap:g}", solution.gap <= gap, solution.certificate)
     inside = solution.lower - slack <= value <= solution.upper + slack
-    findings.state(f"{entry.name}: the bounds contain {value:.9g}", inside, solution.certificate)
+    findings.state(f"the bounds contain {value:.9g}", inside, solution.certificate)
     wrong = [pair for pair in reports if not pair[0] - slack <= value <= pair[1] + slack]
-    findings.state(f"{entry.name}: the bounds of every report contain {value:.9g}", not wrong, wrong[:3])
-    check_stopping(findings, method, make(np.random.default_rng(seed), **knobs).formulation, entry.name)
-    return True
-
-
-def check_stopping(findings: Findings, method: Method, formulation: Formulation, name: str) -> None:
-    """Check that StopIteration of a callback ends the run after the first report."""
-    reports = 0
+    findings.state(f"the bounds of every report contain {value:.9g}", not wrong, wrong[:3])
+    calls = 0
 
     def stop(_: dict[str, Any]) -> None:
-        nonlocal reports
-        reports += 1
+        nonlocal calls
+        calls += 1
         raise StopIteration
 
-    formulation.solve(method, tol=UNREACHABLE, callback=stop)
-    findings.state(f"{name}: StopIteration of a callback ends the run", reports <= 1, f"{reports} reports")
+    plant(np.random.default_rng(seed)).formulation.solve(method, tol=UNREACHABLE, callback=stop)
+    findings.state("StopIteration of a callback ends the run", calls <= 1, f"{calls} reports")
+    return True

@@ -6,6 +6,7 @@ The values may be missing, infinite or NaN. Each residual is then nan, unless it
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import cvxpy as cp
@@ -19,19 +20,12 @@ FAILURES = (KerneloptError, ArithmeticError, ValueError, RuntimeError, IndexErro
 """What cvxpy, numpy and kernelopt raise on the values that a solver leaves; LinAlgError is a ValueError."""
 
 
-def residual(measure: Callable[[cp.Problem], tuple[float, str]], problem: cp.Problem) -> tuple[float, str]:
+def measured(measure: Callable[[cp.Problem], tuple[float, str]], problem: cp.Problem) -> tuple[float, str]:
     """Return a residual and the constraint it belongs to, or (nan, "") where there is no finite point."""
-    if not finite([v.value for v in problem.variables()]):
-        return np.nan, ""
-    try:
-        return measure(problem)
-    except FAILURES:
-        return np.nan, ""
-
-
-def value_at_point(problem: cp.Problem) -> tuple[float, str]:
-    """Return the objective at the values of the variables; it belongs to no constraint."""
-    return number(problem.objective.value), ""
+    if finite([v.value for v in problem.variables()]):
+        with suppress(*FAILURES):
+            return measure(problem)
+    return np.nan, ""
 
 
 def primal_violation(problem: cp.Problem) -> tuple[float, str]:
@@ -40,20 +34,16 @@ def primal_violation(problem: cp.Problem) -> tuple[float, str]:
     A violation is divided by max(1, the largest entry of the two sides). The attributes of variables, such as
     nonneg=True, count as constraints.
     """
-    worst, where = 0.0, ""
+    found = [(0.0, "")]
     for variable in problem.variables():
         value = np.asarray(variable.value, dtype=float)
-        projected = variable.project(value) if variable.attributes else value
-        violation = float(np.abs(projected - value).max(initial=0.0))
-        violation /= max(1.0, float(np.abs(value).max(initial=0.0)))
-        if violation > worst:
-            worst, where = violation, f"the domain of {variable.name()}"
+        moved = variable.project(value) - value if variable.attributes else 0.0 * value
+        found.append((largest(moved) / max(1.0, largest(value)), f"the domain of {variable.name()}"))
     for constraint in problem.constraints:
-        size = max((float(np.abs(arg.value).max(initial=0.0)) for arg in constraint.args), default=0.0)
-        violation = float(np.max(violated(constraint), initial=0.0)) / max(1.0, size)
-        if not violation <= worst:  # true for nan, which counts as the worst
-            worst, where = violation, str(constraint.label or constraint)
-    return worst, where
+        size = max((largest(arg.value) for arg in constraint.args), default=0.0)
+        missed = float(np.max(violated(constraint), initial=0.0)) / max(1.0, size)
+        found.append((missed, str(constraint.label or constraint)))
+    return worst(found)
 
 
 def complementarity_violation(problem: cp.Problem) -> tuple[float, str]:
@@ -63,26 +53,34 @@ def complementarity_violation(problem: cp.Problem) -> tuple[float, str]:
 
         |<multiplier, slack>| / max(1, |optimal value|)   and   `dual_cone_violation`.
 
-    It is infinite for a multiplier that is not finite.
+    It is infinite for a multiplier that is not finite, and nan where there is none.
     """
-    worst, where = 0.0, ""
+    found = [(0.0, "")]
     size = max(1.0, abs(number(problem.solution.opt_val)))
     for constraint in problem.constraints:
         if isinstance(constraint, cp.constraints.Zero | cp.constraints.Equality):
             continue
-        duals = [dual.value for dual in constraint.dual_variables]
+        label, duals = str(constraint.label or constraint), [dual.value for dual in constraint.dual_variables]
         if any(dual is None for dual in duals):
             return np.nan, ""
         if not finite(duals):
-            return np.inf, str(constraint.label or constraint)
+            return np.inf, label
         slacks = [constraint.expr] if isinstance(constraint, cp.constraints.Inequality) else constraint.args
         pairs = zip(duals, slacks, strict=True)
         product = abs(sum(float(np.vdot(np.asarray(d), np.asarray(s.value))) for d, s in pairs)) / size
         outside = dual_cone_violation(constraint, [np.asarray(d, dtype=float) for d in duals])
-        violation = max(product, outside)
-        if not violation <= worst:
-            worst, where = violation, str(constraint.label or constraint)
-    return worst, where
+        found.append((max(product, outside), label))
+    return worst(found)
+
+
+def worst(found: list[tuple[float, str]]) -> tuple[float, str]:
+    """Return the largest violation with its constraint; nan counts as the largest."""
+    return max(found, key=lambda pair: np.inf if np.isnan(pair[0]) else pair[0])
+
+
+def largest(value: Any) -> float:
+    """Return the largest absolute entry."""
+    return float(np.abs(value).max(initial=0.0))
 
 
 def dual_cone_violation(constraint: cp.Constraint, duals: list[Array]) -> float:
@@ -91,7 +89,7 @@ def dual_cone_violation(constraint: cp.Constraint, duals: list[Array]) -> float:
     That is minus the smallest entry of the multiplier of an inequality, and minus the smallest eigenvalue of
     that of a semidefinite constraint. Other cones are not tested, and have 0.
     """
-    size = max(1.0, *(float(np.abs(dual).max(initial=0.0)) for dual in duals))
+    size = max(1.0, *map(largest, duals))
     if isinstance(constraint, cp.constraints.Inequality | cp.constraints.NonNeg):
         return max(0.0, -float(duals[0].min(initial=0.0))) / size
     if isinstance(constraint, cp.constraints.PSD):

@@ -7,6 +7,7 @@ import io
 import json
 import statistics
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,6 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 import kernelopt as ko
 from kernelopt import cli
-from kernelopt.cli.cross_validation import CrossValidation
 from kernelopt.cli.data_table import read_table
 from kernelopt.cli.table_model import load_model
 from kernelopt.errors import FileError
@@ -32,6 +32,7 @@ from tests.every import every
 ROWS = 60
 COLUMNS = 5
 FIT = ["fit", "train.csv", "--target", "class", "--out", "m", "--formulation"]
+FILTER = [*FIT, "linear_functional.functional_strategy", "--option"]
 MANY = [*FIT[:3], "x0", *FIT[4:], "lanckriet.soft_margin", "--drop", "class"]
 IMPORT = "__import__('os').abort()"  # text of a kernel, which must not be evaluated
 KERNELS = ["gaussian(1.0)", "linear()", "polynomial(2)"]
@@ -152,8 +153,8 @@ def test_the_report_proves_the_bounds_again_from_the_data_and_refuses_other_data
     assert again["gap"] <= 1e-3
     assert again["lower"] <= saved["upper"] and saved["lower"] <= again["upper"]
     for name, said in (
-        ("new.csv", "in the same order of rows, got other numbers"),
-        ("more.csv", "of 60 rows, got 59"),
+        ("new.csv", "in the same order, got 60 rows with other numbers"),
+        ("more.csv", "of 60 rows in the same order, got 59 rows"),
     ):
         assert cli.main(["report", fitted.file("model.npz"), "--data", fitted.file(name)]) == 1
         captured = capsys.readouterr()
@@ -186,9 +187,9 @@ def test_predictions_go_to_a_file_and_the_score_to_standard_error(fitted, capsys
         (["fit", "train.csv", "--target", "clas", "--out", "m"], 1, "Did you mean class?"),
         (["fit", "nowhere.csv", "--target", "class", "--out", "m"], 1, "no file"),
         (["fit", "train.csv", "--target", "class", "--out", "nowhere/m"], 2, "existing folder"),
-        (["fit", "train.csv", "--target", "class", "--out", "m", "--kernels", "gausian(1)"], 1, "gaussian"),
-        (["fit", "train.csv", "--target", "class", "--out", "m", "--p", "0.5"], 1, "p must"),
-        (["fit", "train.csv", "--target", "class", "--out", "m", "--C", "-1"], 1, "C must"),
+        (["fit", "train.csv", "--target", "class", "--out", "m", "--kernels", "gausian(1)"], 2, "gaussian"),
+        (["fit", "train.csv", "--target", "class", "--out", "m", "--p", "0.5"], 2, "p must"),
+        (["fit", "train.csv", "--target", "class", "--out", "m", "--C", "-1"], 2, "C must"),
         (
             ["fit", "train.csv", "--target", "class", "--out", "m", "--epsilon", "1"],
             2,
@@ -197,7 +198,7 @@ def test_predictions_go_to_a_file_and_the_score_to_standard_error(fitted, capsys
         (
             ["fit", "train.csv", "--target", "class", "--out", "m", "--loss", "squared"],
             2,
-            "--loss must be one of",
+            "loss must be 'hinge'",
         ),
         (
             ["fit", "train.csv", "--target", "class", "--out", "m", "--formulation", "lp_norm.prim"],
@@ -205,13 +206,25 @@ def test_predictions_go_to_a_file_and_the_score_to_standard_error(fitted, capsys
             "lp_norm.primal?",
         ),
         ([*FIT, "lanckriet.soft_margin", "--option", "trac=3"], 2, "Did you mean trace?"),
-        ([*MANY, "--task", "classification"], 2, "20 classes in 'x0'. Leave --formulation"),
+        (
+            [*MANY, "--task", "classification"],
+            2,
+            "two classes, got lanckriet.soft_margin. Leave --form",
+        ),
         ([*FIT, "lanckriet.soft_margin", "--option", "trace"], 2, "NAME=VALUE"),
-        ([*FIT, "lanckriet.soft_margin", "--p", "2"], 2, "--p must be left out for lanckriet.soft_margin"),
-        ([*FIT, "lp_norm.tikhonov"], 2, "needs p, penalty"),
-        ([*FIT, "lp_norm.non_isotropic"], 2, "options={'E': ...}"),
-        ([*FIT, "lp_norm.non_isotropic", "--option", "E=2"], 2, "E of lp_norm.non_isotropic is an array"),
-        ([*FIT, "linear_functional.functional_strategy", "--option", "filter=x"], 2, "'filter': ..."),
+        (
+            [*FIT, "lanckriet.soft_margin", "--p", "2"],
+            2,
+            "of the formulation lanckriet.soft_margin, got 'p'",
+        ),
+        ([*FIT, "lp_norm.tikhonov"], 2, "--option p=VALUE penalty=VALUE"),
+        ([*FIT, "lp_norm.non_isotropic"], 2, 'options={"E": ...}'),
+        ([*FIT, "lp_norm.non_isotropic", "--option", "E=2"], 1, "E must have 2 dimension(s)"),
+        (
+            [*FILTER, "regularization=gcv", "filter=x"],
+            2,
+            "'filter' is a function",
+        ),
         ([*FIT, "lanckriet.rank_one"], 2, "must take kernels"),
         ([*FIT, "lp_norm.primal", "--option", "loss=hinge"], 2, "Pass --loss and --C"),
         ([*FIT[:6], "--cv", "1"], 2, "--cv must be 2 or more, got 1"),
@@ -344,8 +357,8 @@ def test_a_formulation_of_the_catalogue_is_fitted_with_its_arguments(arguments, 
         )
     assert "certified relative gap" in printed.getvalue()
     loaded, table = load_model(model), read_table(train)
-    X = loaded.features.points(table)
-    same = estimator.set_params(kernels=KERNELS).fit(X, table.columns["class"])
+    X = loaded.columns.transform(table)
+    same = estimator.set_params(kernels=KERNELS).fit(X, table["class"])
     assert loaded.estimator.weights_ == pytest.approx(same.weights_, abs=1e-12)
     assert loaded.estimator.decision_function(X) == pytest.approx(same.decision_function(X), abs=1e-9)
     with redirect_stdout(io.StringIO()) as printed:
@@ -399,7 +412,7 @@ def test_cross_validation_holds_each_row_out_once(kind, arguments, estimator, tm
     line = next(line for line in fitted.lines() if line.startswith("2-fold cross-validation: "))
     assert ("try --C" in line) == (chosen and found["chosen_C"] in (C_GRID[0], C_GRID[-1]))
     for C, said in ((1e-3, "and the first: try --C 0.0001 too"), (1e3, "and the last: try --C 10000 too")):
-        assert CrossValidation((0.9, 0.8), C).line("accuracy").endswith(said)
+        assert replace(fitted, scores=(0.9, 0.8), chosen=C).scored()[0].endswith(said)
 
 
 PAGE = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
@@ -425,7 +438,7 @@ def test_the_page_names_every_command_and_status_and_the_choices_are_those_of_th
     names = [command.__name__.rpartition(".")[2] for command in cli.COMMANDS]
     for name in names:
         assert f"| `kernelopt {'list' if name == 'listing' else name}" in PAGE
-    for status in (0, cli.REFUSED, 2, cli.DEFECT, cli.INTERRUPTED):
+    for status in (0, cli.REFUSED, cli.WRONG_USE, cli.DEFECT, cli.INTERRUPTED):
         assert f"\n| {status} | " in PAGE and f"\n{status} " in cli.__doc__
     assert sorted(cli.fit.LOSSES) == sorted([*LOSSES, *TARGET_LOSSES])
     assert cli.fit.NORMALIZATIONS == NORMALIZATIONS

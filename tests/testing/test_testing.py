@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -121,9 +120,9 @@ OWN = Entry("own.two_risks", two_risks, "labels", two_risks_example)
 def test_an_own_formulation_with_two_risks_and_shared_weights_passes():
     findings = check_formulation(OWN, seeds=(0, 1))
     text = str(findings)
-    assert not findings.wrong and "seed 1: the dual is 'equal'" in text
+    assert not findings.wrong and "seed 1: the dual: is 'equal'" in text
     assert "risk 0: predictions are finite" in text and "risk 1: predictions are finite" in text
-    assert "'exact' has bounds around the same optimum" in text
+    assert "'exact': has bounds around the same optimum" in text
 
 
 def test_a_formulation_of_a_psd_kernel_in_an_expression_passes():
@@ -154,7 +153,7 @@ def test_all_that_is_wrong_is_said_at_once():
         check_formulation(entry, seeds=(0, 1), methods=False)
     text = str(raised.value)
     assert "own.wrong: 2 of" in text and "statements fail" in text
-    assert all(f"seed {k}: the dual is 'equal': not so, got [" in text for k in (0, 1))
+    assert all(f"seed {k}: the dual: is 'equal': not so, got [" in text for k in (0, 1))
 
 
 def test_what_a_formulation_raises_is_said():
@@ -165,7 +164,7 @@ def test_what_a_formulation_raises_is_said():
         raise ZeroDivisionError("half of nothing")
 
     entry = Entry("own.wrong", build, "labels", partial(two_risks_example, build=build))
-    with pytest.raises(AssertionError, match=r"programmes\['half'\]: raised ZeroDivisionError: half of noth"):
+    with pytest.raises(AssertionError, match="raised ZeroDivisionError: half of noth"):
         check_formulation(entry, seeds=(0,), methods=False)
 
 
@@ -176,7 +175,7 @@ def test_a_planted_value_that_is_wrong_is_found():
         right = entry.planted(rng, **knobs)
         return replace(right, value=right.value * 1.01)
 
-    with pytest.raises(AssertionError, match="the planted value is between the bounds: not so"):
+    with pytest.raises(AssertionError, match="the planted value: is between the bounds: not so"):
         check_formulation(replace(entry, planted=wrong), seeds=(), methods=False)
 
 
@@ -215,7 +214,7 @@ LOSSES = {
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 def test_our_losses_pass(loss):
     smooth = loss.hessian_diag(np.zeros(2), np.ones(2)) is not None
-    assert len(check_loss(loss).stated) == 14 + smooth
+    assert len(check_loss(loss).stated) == 18 + smooth
 
 
 @dataclass(frozen=True, repr=False)
@@ -227,18 +226,10 @@ class Shifted(ko.hinge):
 
 
 def test_a_loss_whose_parts_do_not_fit_is_found():
-    with pytest.raises(AssertionError, match="the expression has the value of the loss: not so, got a diff"):
+    with pytest.raises(
+        AssertionError, match="the expression has the value of the loss: not so, got an error of"
+    ):
         check_loss(Shifted(1.0))
-
-
-class Bent(ko.hinge):
-    """A hinge whose curve is off, and whose other parts agree with each other."""
-
-    def curve(self, y):
-        return super().curve(y)._replace(upper=1.2 * super().curve(y).upper)
-
-    def value(self, t, y):
-        return float(np.maximum(0, 1 - y * t).sum())
 
 
 class Flat(ko.hinge):
@@ -248,27 +239,8 @@ class Flat(ko.hinge):
         return super().curve(y)._replace(l1=0.0)
 
 
-def test_the_part_of_a_loss_that_is_alone_is_named_with_the_sample():
-    with pytest.raises(AssertionError, match="not so") as raised:
-        check_loss(Bent(1.0))
-    said = str(raised.value)
-    at, expression, value, curve = re.search(
-        r"At the prediction t = (\S+) and y = 1 `expression` has (\S+), `value` has (\S+), "
-        r"`curve` has (\S+): `curve` is the odd one out",
-        said,
-    ).groups()
-    exact = max(0.0, 1 - float(at))
-    assert float(expression) == pytest.approx(exact, rel=1e-4)
-    assert (float(value), float(curve)) == pytest.approx((exact, 1.2 * exact), rel=1e-4)
-
-
-def test_two_parts_alone_are_both_named():
-    with pytest.raises(AssertionError, match=r"`expression` has .*`curve` has .*: one of them is wrong"):
-        check_loss(Shifted(1.0))
-
-
 def test_the_fields_of_a_curve_are_arrays():
-    with pytest.raises(AssertionError, match=r"`l1` of `curve` is an array of shape \(8,\).*got float of"):
+    with pytest.raises(AssertionError, match=r"`l1` is an array of shape \(8,\).*got float of"):
         check_loss(Flat(1.0))
 
 
@@ -301,9 +273,12 @@ class Narrow(ko.hinge):
 @every(
     "loss, said",
     [
-        (Unscaled(1.0), "`dual_perspective` has the value of w l(a / w): not so, got a difference"),
-        (Unbounded(1.0), "the dual of `dual_perspective` has w times the value at a kernel: not so"),
-        (Narrow(1.0), "the domain of `dual_perspective` has the points of `project`: not so"),
+        (Unscaled(1.0), "`dual_perspective` with a weight has the value of w l(a / w): not so"),
+        (
+            Unbounded(1.0),
+            "the dual of `dual_perspective` with a weight has w times the value at a kernel: not so",
+        ),
+        (Narrow(1.0), "the domain of `dual_perspective` with a weight has the points of `project`: not so"),
     ],
 )
 def test_a_wrong_dual_perspective_is_found(loss, said):
@@ -338,7 +313,7 @@ def test_derivatives_that_are_off_are_found():
     with pytest.raises(AssertionError) as raised:
         check_loss(Steep(1.0))
     said = (
-        "2 of 15",
+        "2 of 19",
         "`dual_gradient` is the derivative of `dual_value`: not so",
         "`hessian_diag` is the second derivative",
     )
@@ -435,7 +410,7 @@ WRONG_KERNELS = {
     ),
     "rank": (
         kernel_of(inner, gram_rank=lambda self, X: 2),
-        "the rank is at most its bound: not so, got 3 for the",
+        "the rank is at most its bound: not so",
     ),
     "profile": (
         kernel_of(
@@ -502,9 +477,7 @@ def test_a_method_that_takes_nothing_is_found():
 
 
 def test_an_unknown_method_is_refused():
-    with pytest.raises(
-        ko.errors.ParameterError, match="method must be an instance of Method or one of 'exact'"
-    ):
+    with pytest.raises(ko.errors.MethodError, match="method must be 'auto' or one of 'exact'"):
         check_method("simplex")
 
 

@@ -20,9 +20,8 @@ GAP_TOLERANCE = 1e-5  # relative: of every solve of the demo, and of its exit st
 HEADER = ("learned", "method", "value", "lower", "gap", "s", "score", "plain")
 LEGEND = (
     "value: an upper bound of the optimum, which is at least lower; each formulation has its own objective. "
-    "score: of test points, for Fung et al. the share of comparisons that hold, else the accuracy. plain: "
-    "the score of the same data without learning a kernel, with equal weights, or with the similarity "
-    "without its negative eigenvalues. s: seconds."
+    "score: the accuracy on test points. plain: the score without learning a kernel, by the mean of the "
+    "kernels, or by the similarity as it is. s: seconds."
 )
 
 
@@ -60,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     data = work.load(options.points, options.random_state)
     output.line(
         f"breast cancer: {data.y.size} training points, {data.y_new.size} test points, "
-        f"{len(data.names)} kernels with unit diagonal"
+        f"{len(data.kernels)} kernels with unit diagonal"
     )
     rows: dict[str, Row] = {}
     call = Call()
@@ -76,13 +75,13 @@ def run(options: argparse.Namespace) -> int:
     if figure is not None:
         from kernelopt.cli.demo.figure import save_figure
 
-        save_figure(rows, data.names, figure)
+        save_figure(rows, list(data.kernels), figure)
         output.line(f"figure: {figure}")
     seconds = time.perf_counter() - started
     output.line(f"{seconds:.0f} s; largest certified gap {max(gaps):.1e}")
     output.document(
         {
-            "kernels": data.names,
+            "kernels": list(data.kernels),
             "rows": [document(title, row) for title, row in rows.items()],
             "figure": figure and str(figure),
         }
@@ -123,19 +122,7 @@ def cells(title: str, row: Row) -> list[str]:
 
 def document(title: str, row: Row) -> dict[str, Any]:
     """Return a row for `--json`."""
-    solution = row.solution
-    bounds = {} if solution is None else {name: getattr(solution, name) for name in ("lower", "upper", "gap")}
-    weights = None if solution is None else solution.weights
-    return {
-        "title": title,
-        "formulation": row.formulation,
-        "reference": row.reference,
-        "method": row.method,
-        "value": row.value,
-        **bounds,
-        "seconds": row.seconds,
-        "measure": row.measure,
-        "score": row.score,
-        "plain": row.plain,
-        "weights": weights,
-    }
+    found = {"title": title, **vars(row)}
+    solution = found.pop("solution")
+    names = ("lower", "upper", "gap", "weights")
+    return {**found, **({} if solution is None else {name: getattr(solution, name) for name in names})}

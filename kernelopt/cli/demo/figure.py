@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from kernelopt.cli.demo.rows import Row
@@ -18,7 +19,7 @@ def save_figure(rows: Mapping[str, Row], names: Sequence[str], path: Path) -> No
     found = {title: (row, row.solution) for title, row in rows.items() if row.solution is not None}
     figure = Figure(figsize=(13, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
-    weighted = {paper(title): s for title, (_, s) in found.items() if s.weights is not None}
+    weighted = {paper(title): s for title, (_, s) in found.items() if np.size(s.weights) == len(names)}
     plot_weights(weighted, names, ax=left)
     draw_scores(right, found, rows["RBF SVM, 5-fold CV"].score)
     figure.suptitle("Breast cancer data: a kernel by a formulation of each paper")
@@ -38,11 +39,10 @@ def draw_scores(ax: Any, rows: Mapping[str, tuple[Row, Solution]], reference: fl
     ax.plot(plain, places, "o", mfc="white", color="0.3", label="without learning the kernel")
     ax.plot(scores, places, "o", color="#08306b", label="with the learned kernel")
     ax.axvline(reference, color="0.3", linestyle="--", linewidth=1, label="RBF SVM, 5-fold CV")
-    labels = [
-        f"{paper(title)}\n{row.measure}, gap {solution.gap:.0e}" for title, (row, solution) in rows.items()
-    ]
+    labels = [f"{paper(title)}\ngap {solution.gap:.0e}" for title, (row, solution) in rows.items()]
     ax.set_yticks(places, labels, fontsize=8)
     ax.set_ylim(len(rows) - 0.5, -0.5)
-    ax.set_xlabel("score on test points")
+    ax.locator_params(axis="x", nbins=4)
+    ax.set_xlabel("accuracy on test points")
     ax.set_title("Scores")
     ax.legend(fontsize=8, loc="best", frameon=False)
