@@ -55,9 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if rest:
         options.parser.refuse(rest)
     try:
-        with interrupts_end_the_command(), warnings_in_one_line():
+        with libraries_on_standard_error(), interrupts_end_the_command(), warnings_in_one_line():
             status = int(options.run(options))
-        sys.stdout.flush()
+            sys.stdout.flush()
         return status
     except (KeyboardInterrupt, Interrupted):
         return ended(options.debug, "interrupted", INTERRUPTED)
@@ -76,6 +76,26 @@ def ended(debug: bool, message: str, status: int) -> int:
         traceback.print_exc()
     print(f"kernelopt: {message}", file=sys.stderr)
     return status
+
+
+@contextmanager
+def libraries_on_standard_error() -> Iterator[None]:
+    """Let what compiled libraries print, such as HiGHS its name, not mix with what the command prints."""
+    printed = sys.stdout
+    try:
+        number = printed.fileno()
+    except OSError:  # a caller in Python reads what is printed
+        yield
+        return
+    printed.flush()
+    own = os.dup(number)
+    os.dup2(2, number)
+    with os.fdopen(own, "w", encoding=printed.encoding, errors=printed.errors) as sys.stdout:
+        try:
+            yield
+        finally:
+            os.dup2(own, number)
+            sys.stdout = printed
 
 
 class Interrupted(BaseException):

@@ -299,3 +299,11 @@ def test_a_reader_that_has_enough_ends_the_command_quietly():
     command = f"{sys.executable} -m kernelopt.cli list --json | head -1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)  # noqa: S603, S607
     assert done.stdout == "{\n" and done.stderr == ""
+
+
+@pytest.mark.slow
+def test_a_document_is_all_that_is_printed_where_a_library_prints_too():
+    """HiGHS prints its name at its first linear programme, from C."""
+    command = [sys.executable, "-m", "kernelopt.cli", "demo", "--points", "60", "--no-figure", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    assert json.loads(done.stdout)["rows"] and done.stdout.startswith("{")
