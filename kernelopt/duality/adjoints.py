@@ -12,7 +12,7 @@ from cvxpy.atoms.affine.wraps import Wrap
 
 from kernelopt.duality.squares import KernelProducts
 from kernelopt.structure.affine import affine
-from kernelopt.structure.trees import times, with_args
+from kernelopt.structure.trees import with_args
 
 
 def adjoint(node: Any, k: int, W: cp.Expression) -> cp.Expression:
@@ -57,6 +57,8 @@ def spread(W: cp.Expression, shape: tuple[int, ...], axis: Any = None) -> cp.Exp
         kept = np.array(shape)
         kept[list(np.atleast_1d(axis))] = 1
         W = in_shape(W, tuple(kept))
+    if W.ndim == 0:
+        return cp.promote(W, shape)  # cvxpy compiles it faster than the other
     return W if W.shape == shape else cp.broadcast_to(W, shape)
 
 
@@ -105,12 +107,11 @@ def by_matrix(node: Any, k: int, W: cp.Expression) -> cp.Expression:
 def summed(node: Any, k: int, W: cp.Expression) -> cp.Expression:
     """Return the weight, or its sum over the entries to which an argument was broadcast."""
     shape, w = node.args[k].shape, uniform(W)
-    if W.shape == shape:
-        return W
-    if np.prod(shape) == 1:
-        return cp.sum(W) if w is None else times(W.size, w)
-    sizes = (1,) * (W.ndim - len(shape)) + tuple(shape)
-    return cp.sum(W, axis=tuple(i for i, n in enumerate(sizes) if n != W.shape[i] or i < W.ndim - len(shape)))
+    if np.prod(shape) == 1 and w is not None:
+        return W.size * w
+    sizes = (0,) * (W.ndim - len(shape)) + tuple(shape)
+    axes = tuple(i for i, n in enumerate(sizes) if n != W.shape[i])
+    return cp.sum(W, axis=axes if len(axes) < W.ndim else None) if axes else W
 
 
 ADJOINTS: dict[str, Callable[[Any, int, cp.Expression], cp.Expression]] = {

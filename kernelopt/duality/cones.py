@@ -29,8 +29,8 @@ def multipliers(c: Any, name: str, new: Any) -> tuple[list[cp.Variable], list[Co
     kind, (e, *_) = type(c).__name__, slacks(c)
     if kind in DUALS:
         letters, dual = DUALS[kind]
-        inside = name.removeprefix("y[").removesuffix("]")
-        y = [new(a.shape, f"{letter}[{inside}]") for a, letter in zip(c.args, letters, strict=True)]
+        inside = "" if name == "v" else f"[{name.removeprefix('y[').removesuffix(']')}]"
+        y = [new(a.shape, letter + inside) for a, letter in zip(c.args, letters, strict=True)]
         return y, [dual(c, *y)]
     if kind not in (*SIGNED, "Equality", "Zero", "PSD"):
         return None

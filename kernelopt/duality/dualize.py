@@ -10,10 +10,9 @@ import numpy as np
 from kernelopt.duality.dual import Dual
 from kernelopt.duality.equations import Swept
 from kernelopt.errors import DualizationError
-from kernelopt.language.risk import Risk, risk
 from kernelopt.structure.copies import copied_loss
 from kernelopt.structure.gate import check_is_problem, offending_terms, terms_text, violations
-from kernelopt.structure.structure import Structure
+from kernelopt.structure.structure import Structure, risk_on
 from kernelopt.structure.trees import copied_problem, replaced, risks, short
 from kernelopt.structure.zero_weights import all_zero_weights, lasting_zeros
 from kernelopt.threads import COMPILING
@@ -30,7 +29,7 @@ def dualize(problem: cp.Problem) -> Dual:
 
     Every convex atom enters by its conjugate: norms by the dual norm, squares by squares, logarithms and
     exponentials by entropies, risks and fidelities by those that they state. What has no conjugate in the
-    table is the cone of cvxpy with its name.
+    table is swept through cvxpy's cone form of that atom alone, whose name stands beside its lines.
 
     Parameters
     ----------
@@ -100,23 +99,16 @@ def swept(structure: Structure) -> tuple[Swept, bool]:
     entries = lasting_zeros(structure) if parametric else all_zero_weights(structure)
     zero = {v.id: mask for v, mask in entries.items()}
     given = [] if parametric else problem.parameters()
-    numbers = {id(p): p.value for p in given}
     gone = [v for v in structure.user_variables if v.id in zero and zero[v.id].all()]
     constants: dict[int, Any] = {id(p): cp.Constant(p.value, name=p.name()) for p in given}
     constants |= {id(v): cp.Constant(np.zeros(v.shape)) for v in gone}
     if constants:
-        constants |= {id(node): with_numbers(node, constants, numbers) for node in risks(problem)}
+        for node in risks(problem):
+            kernels = [replaced(K, constants) for K in node.learner.kernels]
+            loss = copied_loss(node.learner.loss, {id(p): p.value for p in given})
+            constants[id(node)] = risk_on(node.learner, kernels, loss)
         problem = copied_problem(problem, constants)
     return Swept(problem, structure, zero), parametric
-
-
-def with_numbers(node: Risk, constants: dict[int, Any], numbers: dict[int, Any]) -> Risk:
-    """Return a risk with constants in the place of parameters and variables."""
-    learner = node.learner
-    kernels = [replaced(K, constants) for K in learner.kernels]
-    loss = copied_loss(learner.loss, numbers)
-    given = kernels if len(kernels) > 1 else kernels[0]
-    return risk(given, learner.y, loss, learner.bias is not None, learner.norm)
 
 
 def check_treatable(problem: cp.Problem) -> None:

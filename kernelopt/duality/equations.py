@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
 from cvxpy.constraints import PSD
 from cvxpy.constraints.constraint import Constraint
 
@@ -18,6 +16,7 @@ from kernelopt.duality.adjoints import value_of
 from kernelopt.duality.lagrangian import total
 from kernelopt.duality.sweep import Sweep
 from kernelopt.duality.symbols import dense
+from kernelopt.duality.written import fresh
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import replaced
 from kernelopt.validation import Array, Mask
@@ -61,25 +60,29 @@ class Equation:
     @property
     def special(self) -> bool:
         """Whether some entries of the gradient count alone: of a diagonal or sparse variable, of a stack."""
-        return positions(self.variable) is not None or self.variable.ndim > 2
+        return is_partial(self.variable) or self.variable.ndim > 2
 
     def point(self) -> Array:
         """Return the value of the variable by the multiplier that the last solve has left, or zero."""
         v, multiplier = self.variable, self.constraint.dual_value
-        if multiplier is None:
-            return np.zeros(v.shape)
-        x = np.ravel(multiplier, order="F") * (1.0 if self.kind in ("nonneg", "PSD") else -1.0)
-        if (entries := positions(v)) is not None:
-            return dense(sp.coo_array((x, entries), v.shape))
+        x = np.zeros(v.size)
+        if multiplier is not None:
+            sign = 1.0 if self.kind in ("nonneg", "PSD") else -1.0
+            x[entries_of(v)] = sign * np.ravel(multiplier, order="F")
         x = np.reshape(x, v.shape, order="F")
         return (x + np.swapaxes(x, -1, -2)) / 2 if v.ndim >= 2 and v.is_symmetric() else x
 
 
-def positions(v: cp.Variable) -> Any:
-    """Return the rows and columns of the entries of a diagonal or a sparse variable, None for any other."""
-    if v.attributes["diag"]:
-        return np.diag_indices(v.shape[0])
-    return v.sparse_idx if v.attributes["sparsity"] else None
+def is_partial(v: cp.Variable) -> bool:
+    """Whether a variable is diagonal or sparse."""
+    return bool(v.attributes["diag"] or v.attributes["sparsity"])
+
+
+def entries_of(v: cp.Variable) -> Any:
+    """Return the positions by columns of the entries that a variable has."""
+    if v.attributes["sparsity"]:
+        return np.ravel_multi_index(v.sparse_idx, v.shape, order="F")
+    return slice(None, None, v.shape[0] + 1 if v.attributes["diag"] else 1)
 
 
 def equation_of(v: cp.Variable, name: str, parts: list[cp.Expression]) -> Equation:
@@ -88,17 +91,18 @@ def equation_of(v: cp.Variable, name: str, parts: list[cp.Expression]) -> Equati
     G = symmetrised(v, total(parts) if parts else cp.Constant(np.zeros(v.shape)))
     part = cp.diag(G) if v.attributes["diag"] else G
     if v.attributes["sparsity"]:
-        part = cp.hstack([G[i, j] for i, j in zip(*v.sparse_idx, strict=True)])
+        part = cp.vec(G, order="F")[entries_of(v)]
     return Equation(v, kind, G, CONES[kind](part).set_label(f"d/d {name}"), parts)
 
 
 def collected(parts: list[cp.Expression]) -> list[cp.Expression]:
     """Return the parts of a gradient, of which the constant ones are one."""
-    constant = [value for part in parts if (value := value_of(part)) is not None]
+    values = [value_of(part) for part in parts]
+    constant = [value for value in values if value is not None]
     if len(constant) < 2:
         return parts
-    rest = [part for part in parts if value_of(part) is None]
-    return [*rest, cp.Constant(sum(constant))] if np.any(sum(constant)) else rest
+    rest = [part for part, value in zip(parts, values, strict=True) if value is None]
+    return [*rest, *[cp.Constant(sum(constant))] * bool(np.any(sum(constant)))]
 
 
 def stated_bounds(v: cp.Variable) -> list[tuple[str, Any]]:
@@ -112,10 +116,9 @@ def kind_of(v: cp.Variable) -> str:
 
     Of a semidefinite variable with a sign, the sign is a constraint.
     """
-    zero = {side for side, b in stated_bounds(v) if not (isinstance(b, cp.Expression) or np.any(dense(b)))}
-    cones = {word: v.attributes[word] for word in ("PSD", "NSD")}
-    cones |= {"nonneg": "lower" in zero, "nonpos": "upper" in zero, "free": True}
-    return next(kind for kind, given in cones.items() if given)
+    matrix = [word for word in ("PSD", "NSD") if v.attributes[word]]
+    sides = [side for side, b in stated_bounds(v) if not (isinstance(b, cp.Expression) or np.any(dense(b)))]
+    return [*matrix, *("nonneg" if side == "lower" else "nonpos" for side in sides), "free"][0]
 
 
 def implied_constraints(
@@ -131,29 +134,19 @@ def implied_constraints(
         for side, b in stated_bounds(v):
             x = v
             if not isinstance(b, cp.Expression):
-                full = np.broadcast_to(dense(b), v.shape).ravel(order="F")
-                finite = np.flatnonzero(np.isfinite(full))
-                if not finite.size or (SIDES.get(kind_of(v)) == side and not full.any()):
+                b = np.ravel(np.broadcast_to(dense(b), v.shape), order="F")
+                finite = np.flatnonzero(np.isfinite(b))
+                if not finite.size or (SIDES.get(kind_of(v)) == side and not b.any()):
                     continue
                 x = v if finite.size == v.size else entries[finite]
-                b = full[finite].reshape(x.shape, order="F")
+                b = b[finite].reshape(x.shape, order="F")
             yield f"{name} {side}", x >= b if side == "lower" else x <= b
         if v.id in zero and not zero[v.id].all():
             yield f"{name} zero", entries[np.flatnonzero(zero[v.id])] == 0
 
 
-def superfluous_constraints(structure: Structure, zero: dict[int, Mask]) -> list[int]:
-    """Return the positions of the constraints that say no more than x = 0 where signs force it."""
-    found = []
-    for i, (c, read) in enumerate(zip(structure.problem.constraints, structure.affines, strict=True)):
-        if zero and read is not None and not read.constant.any() and not c.parameters():
-            used = [(v.id, A.nonzero()[1]) for v, A in read.matrices.items()]
-            found += [i] * all(key in zero and zero[key][columns].all() for key, columns in used)
-    return found
-
-
 def renamed(structure: Structure) -> dict[int, str]:
-    """Return x1, x2, ... for the variables to which the user has given no name, by their ids.
+    """Return x, x2, ... for the variables to which the user has given no name, by their ids.
 
     The second of two variables of one name gets a number too.
     """
@@ -161,19 +154,17 @@ def renamed(structure: Structure) -> dict[int, str]:
     taken, seen, found = {leaf.name() for leaf in leaves}, set[str](), dict[int, str]()
     for leaf in leaves:
         name = leaf.name()
+        letter = "p" if isinstance(leaf, cp.Parameter) else "X" if leaf.ndim == 2 else "x"
         unnamed = UNNAMED.fullmatch(name)
         if unnamed or name in seen:
-            word = "p" if isinstance(leaf, cp.Parameter) else "X" if leaf.ndim == 2 else "x"
-            numbered = (f"{word if unnamed else name}{k}" for k in count(1))
-            found[leaf.id] = next(name for name in numbered if name not in taken)
-            taken.add(found[leaf.id])
+            found[leaf.id] = fresh(letter if unnamed else name, taken)
         seen.add(name)
     return found
 
 
 def symmetrised(v: cp.Variable, G: cp.Expression) -> cp.Expression:
     """Return the symmetric part of a gradient by a symmetric variable, the gradient by any other."""
-    symmetric = v.ndim >= 2 and v.size > 1 and v.is_symmetric() and positions(v) is None
+    symmetric = v.ndim >= 2 and v.size > 1 and v.is_symmetric() and not is_partial(v)
     if not symmetric or is_symmetric(G):
         return G
     return (G + (G.T if G.ndim == 2 else cp.swapaxes(G, -1, -2))) / 2
@@ -210,22 +201,21 @@ class Swept:
 
     def __init__(self, problem: cp.Problem, structure: Structure, zero: dict[int, Mask]) -> None:
         variables, names, self.zero = structure.user_variables, renamed(structure), zero
-        implied = [*implied_constraints(variables, names, zero)]
-        swept = Sweep(problem, names, implied, superfluous_constraints(structure, zero))
+        swept = Sweep(problem, names, implied_constraints(variables, names, zero))
         self.new, self.lagrangian = swept.new, swept.found
         terms, gradient = swept.found.terms, swept.found.gradient
+        order = {**dict.fromkeys(v for v in variables if v in gradient), **gradient}
+        self.equations = [equation_of(v, names.get(v.id, v.name()), gradient[v]) for v in order]
         self.unused = [v for v in variables if v not in gradient]
-        given = {v: names.get(v.id, v.name()) for v in variables if v in gradient}
-        self.equations = [equation_of(v, given.get(v, ""), gradient[v]) for v in {**given, **gradient}]
-        self.value = [-t.cost for t in terms if isinstance(t.cost, cp.Expression)] + swept.found.value
+        self.value = [-t.cost for t in terms if not t.cost.is_zero()] + swept.found.value
         constraints = [c for t in terms for c in t.domain] + swept.found.cones
         constraints += [e.constraint for e in self.equations]
         self.problem = cp.Problem(cp.Maximize(total(self.value)), constraints)
 
     def point(self) -> dict[int, Array]:
         """Return the values of the variables by id, at the multipliers that the last solve has left."""
-        found = {v.id: np.ones(v.shape) if v.attributes["pos"] else np.zeros(v.shape) for v in self.unused}
+        found = {v.id: np.full(v.shape, float(v.attributes["pos"])) for v in self.unused}
         found |= {e.variable.id: e.point() for e in self.equations}
         for key, mask in self.zero.items():
-            found[key] = np.where(mask.reshape(found[key].shape, order="F"), 0.0, found[key])
+            found[key][mask.reshape(found[key].shape, order="F")] = 0.0
         return found

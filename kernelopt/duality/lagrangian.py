@@ -10,7 +10,7 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.constraints.constraint import Constraint
 
-from kernelopt.duality.adjoints import spread, uniform, value_of
+from kernelopt.duality.adjoints import spread, uniform
 from kernelopt.validation import Array
 
 
@@ -26,7 +26,7 @@ class Term:
     sign : float
         -1.0 for a concave atom.
     pairs : list of (y, a)
-    cost : cvxpy expression or 0
+    cost : cvxpy expression
         A scalar.
     domain : list of cvxpy constraints
     """
@@ -35,23 +35,22 @@ class Term:
     weight: cp.Expression
     sign: float
     pairs: list[tuple[cp.Expression, cp.Expression]]
-    cost: Any
+    cost: cp.Expression
     domain: list[Constraint]
 
     @property
     def variables(self) -> list[cp.Variable]:
         """The dual variables that the term brings."""
         given = {v.id for v in self.weight.variables()}
-        roots = [*(y for y, _ in self.pairs), *self.domain]
-        roots += [self.cost] if isinstance(self.cost, cp.Expression) else []
+        roots = [*(y for y, _ in self.pairs), *self.domain, self.cost]
         found = {v.id: v for root in roots for v in root.variables() if v.id not in given}
         return list(found.values())
 
     @property
     def bound(self) -> cp.Expression:
         """<y, a> - cost, whose maximum is u g(a)."""
-        parts = [pairing(y, a) for y, a in self.pairs]
-        return total([*parts, *([-self.cost] if isinstance(self.cost, cp.Expression) else [])])
+        gain = total([pairing(y, a) for y, a in self.pairs])
+        return gain if self.cost.is_zero() else gain - self.cost
 
     @property
     def unit(self) -> cp.Expression:
@@ -118,7 +117,7 @@ def times(scale: cp.Expression, e: cp.Expression, axis: Any = None) -> cp.Expres
     w = uniform(scale)
     if w is None:
         return cp.multiply(spread(scale, e.shape, axis), e)
-    return e if value_of(w) == 1 else w * e
+    return w * e
 
 
 def pairing(W: cp.Expression, e: cp.Expression) -> cp.Expression:

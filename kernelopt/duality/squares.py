@@ -49,11 +49,6 @@ class QuadraticForms(Noted):
         """The vector alpha."""
         return self.what[0]
 
-    @property
-    def gamma(self) -> cp.Expression | None:
-        """The divisor, None where it is one."""
-        return self.what[2]
-
     def name(self) -> str:
         alpha, _, gamma = self.what
         short = alpha.name()

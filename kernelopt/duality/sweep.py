@@ -9,14 +9,14 @@ table is cvxpy's cone form of that atom alone, swept by the same code.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
-from itertools import count
+from collections.abc import Iterable
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 from cvxpy.atoms.affine.affine_atom import AffAtom
+from cvxpy.atoms.affine.wraps import Wrap
+from cvxpy.constraints import Inequality
 from cvxpy.constraints.constraint import Constraint
 from cvxpy.reductions.dcp2cone.dcp2cone import Dcp2Cone
 from cvxpy.transforms.indicator import indicator
@@ -25,7 +25,6 @@ from kernelopt.duality.adjoints import adjoint, uniform, value_of
 from kernelopt.duality.cones import multipliers, slacks
 from kernelopt.duality.conjugates import CONJUGATES, NUMBERS, SUPPORTS, New
 from kernelopt.duality.lagrangian import Lagrangian, Multiplier, Term, pairing, times, total
-from kernelopt.duality.written import fresh
 from kernelopt.errors import DualizationError
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.risk import Risk
@@ -41,31 +40,30 @@ class Sweep:
     ----------
     problem : cp.Problem
     names : dict from variable id to str
-        The names in print of variables that have none of their own.
-    bounds : sequence of (name, constraint)
+        The names in print of variables that have none of their own. Those of cone forms are added.
+    bounds : iterable of (name, constraint)
         Constraints that the attributes of variables state, or that follow from the others.
-    superfluous : sequence of int
-        The positions of constraints that follow from those: their multipliers are zero.
     """
 
     def __init__(
         self,
         problem: cp.Problem,
         names: dict[int, str],
-        bounds: Sequence[tuple[str, Constraint]] = (),
-        superfluous: Sequence[int] = (),
+        bounds: Iterable[tuple[str, Constraint]] = (),
     ) -> None:
         leaves = (*visible_variables(problem), *problem.parameters())
         self.new = New({leaf.name() for leaf in leaves} | set(names.values()))
         self.new.psd = [c.args[0] for c in problem.constraints if isinstance(c, cp.constraints.PSD)]
-        self.found = Lagrangian()
-        self.inner: list[Multiplier] = []  # of the cones of atoms
+        self.found, self.names = Lagrangian(), names
         sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
         self.visit(problem.objective.args[0], cp.Constant(sign))
-        given = zip(problem.constraints, multiplier_names(problem), strict=True)
-        found = [self.reduced(c, name, i, i in superfluous) for i, (c, name) in enumerate(given)]
-        found += [self.constrain(c, f"y[{name}]", name, user=False) for name, c in bounds]
-        self.found.multipliers = found + self.inner
+        for i, (c, name) in enumerate(zip(problem.constraints, multiplier_names(problem), strict=True)):
+            smaller, basis = facial_reduction(c)  # a matrix inequality of low rank is restricted to its range
+            found = self.constrain(smaller, c.label or f"constraint {i}", name, "constraint ")
+            found.constraint, found.basis = c, basis
+        for label, c in bounds:
+            self.constrain(c, label, f"y[{label}]")
+        self.found.multipliers.sort(key=lambda m: not m.user)
 
     def visit(self, e: Any, W: cp.Expression) -> None:
         """Add <W, e> to the Lagrangian, for a weight W of the shape of e."""
@@ -73,8 +71,8 @@ class Sweep:
         if weight is not None and not weight.any():
             return
         if isinstance(e, indicator):
-            for constraint in e.args:
-                self.inner.append(self.constrain(constraint, "y[domain]", "domain", user=False))
+            for c in e.args:
+                self.constrain(c, "domain", "y[domain]")
         elif e.is_constant():
             self.found.value.append(pairing(W, e))
         elif isinstance(e, cp.Variable):
@@ -99,89 +97,92 @@ class Sweep:
 
     def by_table(self, g: Any, W: cp.Expression) -> bool:
         """Add <W, g> for an atom of the table; False where there is no entry for it."""
-        name, sign = type(g).__name__, 1.0 if g.is_atom_convex() else -1.0
-        if name not in CONJUGATES:
+        entry, sign = CONJUGATES.get(name := type(g).__name__), 1.0 if g.is_atom_convex() else -1.0
+        if entry is None:
             return False
         u = W if sign > 0 else -W
-        number = name in NUMBERS and uniform(u) is not None and not u.parameters()
+        w, called = uniform(u), term_name(g)
+        number = name in NUMBERS and w is not None and not u.parameters()
         scaled = u.is_constant() and not number and name not in SUPPORTS
-        self.new.of = "the fit of a risk" if isinstance(g, Risk) else f"the atom {term_name(g)}"
-        self.new.entrywise = scaled and uniform(u) is None
-        stated = CONJUGATES[name](g, cp.Constant(np.ones(u.shape)) if scaled else u, self.new)
+        self.new.of = "the fit of a risk" if isinstance(g, Risk) else f"the atom {called}"
+        self.new.entrywise = scaled and w is None
+        stated = entry(g, cp.Constant(np.ones(u.shape)) if scaled else u, self.new)
         if stated is None:
             return False
-        pairs, cost, domain = stated
-        cost = cp.Expression.cast_to_const(cost)
+        pairs, cost = stated.pairs, cp.Expression.cast_to_const(stated.cost)
         if scaled:
             pairs = [(times(u, y, getattr(g, "axis", None)), a) for y, a in pairs]
             cost = pairing(u, cost)
         cost = cp.sum(cost) if cost.size > 1 else cost
-        domain = [*domain, *(c for y, a in pairs for c in monotone(y, a))]
-        for constraint in domain:
-            constraint.set_label(constraint.label or term_name(g))
+        domain = [*stated.domain, *(c for y, a in pairs for c in monotone(y, a))]
+        for c in domain:
+            c.set_label(c.label or called)
         self.found.terms.append(Term(g, u, sign, pairs, cost, domain))
         for y, a in pairs:
             self.visit(a, y)
         return True
 
     def cone_block(self, g: Any, W: cp.Expression) -> None:
-        """Add <W, g> for an atom without an entry: the cone form of g <= t in the place of g."""
-        gradient, convex, kind = self.found.gradient, g.is_atom_convex(), type(g).__name__
+        """Add <W, g> for an atom without an entry, by the cone form of that atom alone."""
+        convex, called = g.is_atom_convex(), term_name(g)
         inner = [a if a.is_constant() else cp.Variable(a.shape, **known_of(a)) for a in g.args]
-        t, shown = cp.Variable(g.shape), with_args(g, inner)
-        given = cp.Problem(cp.Minimize(0), [shown <= t if convex else -shown <= t])
+        shown = with_args(g, inner)
+        if type(g).__name__.endswith("Approx"):  # of many small cones, where its base class has one
+            shown.__class__ = type(g).__base__
         try:
-            form, _ = Dcp2Cone(quad_obj=False).apply(given)
+            form, _ = Dcp2Cone().apply(cp.Problem(cp.Minimize(cp.sum(shown if convex else -shown))))
         except Exception as error:  # cvxpy raises of many classes, such as AssertionError for suppfunc
             raise DualizationError(
-                f"an atom must have a conjugate or a cone form, got {kind}, which cvxpy writes by none "
-                f"({type(error).__name__}: {error}), in dualize. Write it with other atoms."
+                f"an atom must have a conjugate or a cone form, got {type(g).__name__}, which cvxpy writes "
+                f"by none ({type(error).__name__}: {error}), in dualize. Write it with other atoms."
             ) from error
-        gradient[t] = [W if convex else -W]
+        own = {v.id for v in form.variables()} - {v.id for v in shown.variables()}
+        self.names.update(dict.fromkeys(own, called))
         for c in form.constraints:
-            self.inner.append(self.constrain(c, f"y[{kind}]", kind, user=False))
+            below, above = (*c.args, None)[:2]
+            while isinstance(above, Wrap):
+                above = above.args[0]
+            sign = isinstance(c, Inequality) and below.is_zero() and isinstance(above, cp.Variable)
+            if sign and above.id in own:  # a sign of an auxiliary variable needs no multiplier
+                above.attributes["nonneg"] = True
+            else:
+                self.constrain(c, called, "v", "atom ")
+        self.visit(form.objective.args[0].args[0], W if convex else -W)
         for v, a in zip(inner, g.args, strict=True):
             if v is not a:
-                y = total(gradient.pop(v, [cp.Constant(np.zeros(v.shape))]))
-                self.found.cones += [c.set_label(kind) for c in monotone(y, a)]
+                y = total(self.found.gradient.pop(v, [cp.Constant(np.zeros(v.shape))]))
+                self.found.cones += [c.set_label(called) for c in monotone(y, a)]
                 self.visit(a, y)
 
-    def reduced(self, constraint: Any, name: str, i: int, superfluous: bool) -> Multiplier:
-        """Add a constraint of the problem; a matrix inequality of low rank is restricted to its range."""
-        label = constraint.label or f"constraint {i}"
-        if superfluous:
-            shape = constraint.dual_variables[0].shape
-            zero = cp.Variable(shape, name=fresh(name, self.new.taken), value=np.zeros(shape))
-            return Multiplier(constraint, label, [zero], [])
-        smaller, basis = facial_reduction(constraint)
-        return replace(self.constrain(smaller, name, label), constraint=constraint, basis=basis)
-
-    def constrain(self, c: Any, wanted: str, label: str, user: bool = True) -> Multiplier:
-        """Add a constraint with its multipliers."""
-        kind = type(c).__name__
-        self.new.of = f"the {'constraint ' * user}{label.removeprefix('constraint ')}"
-        found = multipliers(c, wanted, self.new)
+    def constrain(self, c: Any, label: str, name: str, kind: str = "") -> Multiplier:
+        """Add a constraint of the problem, of an atom, or of neither with its multipliers."""
+        self.new.of = f"the {kind}{label.removeprefix('constraint ')}"
+        found = multipliers(c, name, self.new)
         if found is None:
             raise DualizationError(
-                f"the constraints of a problem must be in cones whose duals are known, got a {kind} in "
-                f"{label} in dualize. Write it with other constraints."
+                "the constraints of a problem must be in cones whose duals are known, got a "
+                f"{type(c).__name__} in {label} in dualize. Write it with other constraints."
             )
         variables, cones = found
         self.found.cones += [cone.set_label(label) for cone in cones]
-        plus = kind in ("Inequality", "NonPos", "Equality", "Zero")
+        plus = type(c).__name__ in ("Inequality", "NonPos", "Equality", "Zero")
         terms = [(v if plus else -v, e) for v, e in zip(variables, slacks(c), strict=True)]
+        multiplier = Multiplier(c, label, variables, terms, user=kind == "constraint ")
+        self.found.multipliers.append(multiplier)
         for W, e in terms:
             self.visit(e, W)
-        return Multiplier(c, label, variables, terms, user=user)
+        return multiplier
 
 
 def multiplier_names(problem: cp.Problem) -> list[str]:
     """Return y[label] for each constraint; lambda, nu or Z without one, numbered if several."""
     words = {"Inequality": "lambda", "NonNeg": "lambda", "NonPos": "lambda", "PSD": "Z"}
     found = [f"y[{c.label}]" if c.label else words.get(type(c).__name__, "nu") for c in problem.constraints]
-    counts, numbers = Counter(found), {word: count(1) for word in found}
-    several = (w in ("lambda", "nu", "Z") and counts[w] > 1 for w in found)
-    return [f"{w}{next(numbers[w])}" if many else w for w, many in zip(found, several, strict=True)]
+    counts, seen = Counter(found), Counter[str]()
+    for i, (c, word) in enumerate(zip(problem.constraints, found, strict=True)):
+        seen[word] += 1
+        found[i] = word if c.label or counts[word] == 1 else f"{word}{seen[word]}"
+    return found
 
 
 def term_name(g: Any) -> str:
@@ -199,8 +200,8 @@ def monotone(y: cp.Expression, a: cp.Expression) -> list[Constraint]:
     return [y >= 0 if a.is_convex() else y <= 0]
 
 
-def known_of(a: cp.Expression) -> dict[str, Any]:
+def known_of(a: cp.Expression) -> dict[str, bool]:
     """Return the attributes that cvxpy's rules need of the stand-in of an argument."""
     if a.ndim == 2 and a.size > 1 and a.is_symmetric():
-        return {"PSD": True} if a.is_psd() else {"symmetric": True}
-    return {"nonneg": True} if a.is_nonneg() else {"nonpos": True} if a.is_nonpos() else {}
+        return {"PSD" if a.is_psd() else "symmetric": True}
+    return {"nonneg": a.is_nonneg(), "nonpos": a.is_nonpos()}

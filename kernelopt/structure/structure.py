@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Any, NamedTuple, TypeVar
@@ -73,9 +73,13 @@ class RiskTerm:
 
     def rebuilt(self) -> Risk:
         """Return a new risk of the copied kernels, with auxiliary variables of its own."""
-        learner = self.learner
-        kernels = list(self.kernels) if len(self.kernels) > 1 else self.kernels[0]
-        return risk(kernels, learner.y, self.loss, learner.bias is not None, learner.norm)
+        return risk_on(self.learner, self.kernels, self.loss)
+
+
+def risk_on(learner: Learner, kernels: Sequence[cp.Expression], loss: Loss) -> Risk:
+    """Return the risk of a learner with other kernels and another loss."""
+    given = list(kernels) if len(kernels) > 1 else kernels[0]
+    return risk(given, learner.y, loss, learner.bias is not None, learner.norm)
 
 
 ENTRYWISE = (Equality, Zero, Inequality, NonNeg, NonPos)  # cvxpy's constraints of one expression

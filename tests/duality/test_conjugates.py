@@ -34,9 +34,8 @@ ATOMS = [
     cp.pnorm(M, 2), cp.pnorm(X, 3, approx=False), cp.pnorm(x, 3, approx=False),
     cp.pnorm(p, 0.5, approx=False),
     cp.pnorm(p, -1, approx=False), cp.norm(X, "fro"), cp.sigma_max(M), cp.normNuc(M), cp.geo_mean(p),
-    cp.geo_mean(p, [1, 2, 1]), cp.max(x), cp.min(M, axis=0), cp.maximum(x, p, 0), cp.minimum(x, p),
-    cp.sum_largest(x, 2), cp.dotsort(x, [1.0, 2, 0.5]), cp.lambda_max(X), cp.lambda_sum_largest(X, 2),
-    cp.rel_entr(p, q), cp.kl_div(p, q), cp.matrix_frac(x, X), cp.matrix_frac(M.T, X),
+    cp.geo_mean(p, [1, 2, 1]),
+    cp.matrix_frac(x, X), cp.matrix_frac(M.T, X),
     cp.matrix_frac(x, B + np.eye(3)), cp.quad_over_lin(x, s), cp.sum_squares(M), cp.sum_squares(X),
     cp.quad_form(x, cp.psd_wrap(B)), cp.huber(x, 0.7), cp.square(x), cp.power(p, 3, approx=False),
     cp.power(x, 4),
@@ -47,6 +46,14 @@ ATOMS = [
     *(ko.risk(K, signs, loss) for loss in LOSSES), ko.fidelity(K, grams.gram(1)), ko.fidelity(K,
     grams.gram(1), "l1"),
 ]  # fmt: skip
+CONES = [  # without an entry, or without one for a multiplier: the cone form of the atom is its dual
+    cp.max(x), cp.min(M, axis=0), cp.maximum(x, p, 0), cp.minimum(x, p), cp.sum_largest(x, 2),
+    cp.lambda_max(X), cp.lambda_sum_largest(X, 2), cp.entr(p), cp.cummax(x),
+    cp.quad_over_lin(M, 1, axis=0), cp.dotsort(x, [1.0, 2, 0.5]), cp.rel_entr(p, q), cp.kl_div(p, q),
+    cp.square(x), cp.power(p, 3, approx=False), cp.power(x, 4), cp.power(p, -1), cp.sqrt(p),
+]  # fmt: skip
+
+SCALED = ("Distance", "entr", "huber", "Power", "PowerApprox")  # the atoms that a multiplier need not weigh
 
 
 def maximum(g, weight, u):
@@ -74,12 +81,22 @@ def test_fenchel_young(kind):
         weight = cp.Constant(u) if kind == "number" else cp.Variable(g.shape, nonneg=True)
         found = maximum(g, weight, u)
         seen.add(type(g).__name__)
-        if found is None:  # a loss without a perspective, a fidelity weighed by a multiplier
-            assert kind != "number" and type(g).__name__ == "Distance"
+        if found is None:
+            assert kind != "number" and type(g).__name__ in SCALED
             continue
         exact = sign * float(np.sum(u * g.value))
         assert found == pytest.approx(exact, rel=1e-5, abs=1e-5), (g, kind)
     assert {n.removesuffix("Approx") for n in CONJUGATES} == {n.removesuffix("Approx") for n in seen}
+
+
+@every("g", CONES, ids=lambda g: type(g).__name__)
+def test_an_atom_without_an_entry_has_its_cone_form(g):
+    sign, t = 1.0 if g.is_atom_convex() else -1.0, cp.Variable(g.shape)
+    price = rng.uniform(0.3, 2, size=g.shape)
+    exact, fixed = float(np.sum(price * g.value)), [v == v.value for v in g.variables()]
+    for objective, bounds in ((sign * g, []), (t, [sign * g <= t])):
+        problem = cp.Problem(cp.Minimize(cp.sum(cp.multiply(price, objective))), [*bounds, *fixed])
+        assert solved(ko.dualize(problem)) == pytest.approx(sign * exact, rel=1e-5, abs=1e-5)
 
 
 class cosh(cp.atoms.elementwise.elementwise.Elementwise):

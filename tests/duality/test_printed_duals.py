@@ -138,9 +138,9 @@ def test_the_nu_form_of_one_class_learning():
         subject to
           |A1' y[fit]|_2 <= u[0]       (w0)
           |A2' y[fit]|_2 <= u[1]       (w1)
-          0 <= v <= 1/4     (maximum rho z)
           1 <= sum(v) + y[rho upper]  (rho)
           y[fit] == v                   (z)
+          0 <= v <= 1/4     (maximum rho z)
           u, y[rho upper] >= 0
 
         where

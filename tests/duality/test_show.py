@@ -161,7 +161,7 @@ def test_two_different_matrices_have_two_names():
 def test_variables_without_a_name_get_one():
     x = cp.Variable(2)
     both = ko.show(cp.Problem(cp.Minimize(cp.sum_squares(x - 1)), [x >= 2]))
-    assert [v.text for v in both.primal.variables] == ["x1"]
+    assert [v.text for v in both.primal.variables] == ["x"]
 
 
 def test_a_dual_by_hand_is_shown_with_its_labels():

@@ -27,13 +27,12 @@ def logarithm(g: Any, u: cp.Expression, new: New) -> Conjugate:
 
 
 @conjugate("entr")
-def entropy(g: Any, u: cp.Expression, new: New) -> Conjugate:
-    """X log x: u exp(y / u - 1)."""
+def entropy(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
+    """X log x: exp(y - 1), of a multiplier a cone block."""
+    if not u.is_constant():
+        return None
     y = new(g.shape)
-    if u.is_constant():
-        return Conjugate([(y, g.args[0])], cp.exp(y - 1))
-    t = new(g.shape, "t")
-    return Conjugate([(y, g.args[0])], t, [cp.ExpCone(y - u, u, t)])
+    return Conjugate([(y, g.args[0])], cp.exp(y - 1))
 
 
 @conjugate("log_sum_exp")

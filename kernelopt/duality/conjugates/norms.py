@@ -10,10 +10,9 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.adjoints import in_shape, spread, value_of
+from kernelopt.duality.adjoints import in_shape, value_of
 from kernelopt.duality.conjugates.powers import form
-from kernelopt.duality.conjugates.table import Conjugate, New, conjugate, slices, vector, whole
-from kernelopt.structure.trees import times
+from kernelopt.duality.conjugates.table import Conjugate, New, conjugate, slices, whole
 
 LARGEST_NUMERATOR = 8  # of a simple fraction a/b: |x|_(a/b) takes at most four second-order cones an entry
 SAME = 1e-12  # relative: an exponent p / (p - 1) in doubles is this near to its fraction
@@ -26,7 +25,7 @@ def conic_norm(x: cp.Expression, p: float, axis: Any = None) -> cp.Expression:
     cvxpy's `pnorm` with approx=True is exact for a fraction.
     """
     if axis is None and x.ndim == 2:  # cvxpy's norm2 of a matrix is the spectral norm
-        x = vector(x)
+        x = cp.vec(x, order="F")
     if p in (1, 2, np.inf):
         return cp.norm(x, p, axis=axis)
     near = 1 / Fraction(1 / p).limit_denominator(LARGEST_NUMERATOR)
@@ -35,15 +34,15 @@ def conic_norm(x: cp.Expression, p: float, axis: Any = None) -> cp.Expression:
 
 def exponents(g: Any) -> Callable[..., cp.Expression]:
     """Return |y|_q with 1/p + 1/q = 1, of |x|_p; for p < 1 too."""
-    p = {"norm1": 1.0, "norm_inf": np.inf}.get(type(g).__name__) or float(g.p)
-    return partial(conic_norm, p=np.inf if p == 1 else 1 / (1 - 1 / p))
+    q = {"norm1": np.inf, "norm_inf": 1.0}.get(type(g).__name__)
+    return partial(conic_norm, p=q or float(g.p / (g.p - 1)))
 
 
 def mean(g: Any) -> Callable[..., cp.Expression] | None:
     """Return prod_i (z_i / p_i)^p_i, of prod_i x_i^p_i."""
     p = np.array([float(v) for v in g.w])
-    if p.size != g.args[0].size or not p.all() or getattr(g, "axis", None) is not None:
-        return None  # cvxpy drops weights of zero, and has the axis from 1.9 on
+    if p.size != g.args[0].size:  # of one slice, or without the weights of zero
+        return None
     return lambda z, axis=None: cp.geo_mean(cp.multiply(1 / p, z), p)
 
 
@@ -65,54 +64,6 @@ def gauge(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
         return Conjugate([(y, x)], 0, [slices(g, polar, y, u) <= u])
     z = new(x.shape, nonneg=True)
     return Conjugate([(-z, x)], 0, [slices(g, polar, z, u) >= u])
-
-
-@conjugate("max", "min", "sum_largest", "lambda_max", "lambda_sum_largest", support=True)
-def largest(g: Any, u: cp.Expression, new: New) -> Conjugate:
-    """Weights y >= 0 with the sum u, of the k largest entries 0 <= y <= u with the sum k u.
-
-    Of the largest eigenvalues they are Y >> 0 with the trace u, and 0 << Y << u I with the trace k u.
-    """
-    x, k, axis = g.args[0], getattr(g, "k", None), getattr(g, "axis", None)
-    if type(g).__name__.startswith("lambda"):
-        y = new(x.shape, "Y", PSD=True)
-        total, at_most = cp.trace(y), u * np.eye(x.shape[0]) - y >> 0
-    else:
-        y = new(x.shape, "v", nonneg=True)
-        total, at_most = slices(g, cp.sum, y, u), y <= spread(u, y.shape, axis)
-    domain = [at_most] * (k is not None) + [total == times(k or 1, u)]
-    return Conjugate([(y if g.is_atom_convex() else -y, x)], 0, domain)
-
-
-@conjugate("maximum", "minimum", support=True)
-def largest_argument(g: Any, u: cp.Expression, new: New) -> Conjugate:
-    """Weights y_k >= 0 with the sum u; the weight of a constant zero is the rest of u."""
-    args = [a for a in g.args if not a.is_zero()]
-    shares = [new(g.shape, "v", nonneg=True) for _ in args]
-    sign, total = 1 if g.is_atom_convex() else -1, sum(shares, cp.Constant(np.zeros(g.shape)))
-    pairs = [(sign * y, spread(a, g.shape)) for y, a in zip(shares, args, strict=True)]
-    return Conjugate(pairs, 0, [total <= u if len(args) < len(g.args) else total == u])
-
-
-@conjugate("dotsort", support=True)
-def sorted_product(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
-    """Y in u times the permutations of w: its k largest entries have at most the sum of those of w."""
-    x, w = g.args[0], value_of(g.args[1])
-    if w is None:
-        return None
-    y = new(x.shape, "v")
-    sums = np.cumsum(np.sort(np.append(w, np.zeros(y.size - w.size)))[::-1])
-    parts = [cp.sum_largest(y, k) <= float(c) * u for k, c in enumerate(sums[:-1], 1)]
-    return Conjugate([(y, x)], 0, [*parts, cp.sum(y) == float(sums[-1]) * u])
-
-
-@conjugate("rel_entr", "kl_div", support=True)
-def relative_entropy(g: Any, u: cp.Expression, new: New) -> Conjugate:
-    """(a, b) with u exp(a / u - 1) <= -b for x log(x / y); kl_div has - x + y in addition."""
-    shift = float(type(g).__name__ == "kl_div")
-    a, b = new(g.shape), new(g.shape, "v")
-    pairs = [(w, spread(arg, g.shape)) for w, arg in zip((a, b), g.args, strict=True)]
-    return Conjugate(pairs, 0, [cp.ExpCone(a - (1 - shift) * u, u, shift * u - b)])
 
 
 @conjugate("MatrixFrac", "tr_inv", numbers=True)

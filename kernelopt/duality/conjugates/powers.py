@@ -9,8 +9,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.duality.adjoints import uniform, value_of
-from kernelopt.duality.conjugates.table import Conjugate, New, conjugate, residual, vector, whole
-from kernelopt.structure.trees import times
+from kernelopt.duality.conjugates.table import Conjugate, New, conjugate, residual, whole
 from kernelopt.validation import Array
 
 NEGLIGIBLE = 1e-12  # relative: eigenvalues of a quadratic form below this count as zero
@@ -25,12 +24,12 @@ def square_over_linear(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
         return None
     if value is None:
         y, s = new(x.shape), new(g.shape, "s", nonneg=True)
-        return Conjugate([(y, x), (-s, t)], 0, [cp.SOC(s + u, cp.hstack([vector(y), s - u]))])
+        return Conjugate([(y, x), (-s, t)], 0, [cp.SOC(s + u, cp.hstack([cp.vec(y, order="F"), s - u]))])
     r, y = residual(g, x, u, new)
     if weight is None:
-        return Conjugate([(y, x)], cp.quad_over_lin(r, times(4 / float(value), u)))
+        return Conjugate([(y, x)], cp.quad_over_lin(r, 4 / float(value) * u))
     k = float(weight / value)  # r is the residual: 2 k r'(b - a) - k |r|^2
-    return Conjugate([(times(2 * k, y), x)], times(k, cp.sum_squares(r)))
+    return Conjugate([(2 * k * y, x)], k * cp.sum_squares(r))
 
 
 def form(x: cp.Expression, P: Array, u: cp.Expression, new: New) -> Conjugate:
@@ -52,18 +51,15 @@ def quadratic_form(g: Any, u: cp.Expression, new: New) -> Conjugate:
 
 
 @conjugate("huber", numbers=True)
-def squares(g: Any, u: cp.Expression, new: New) -> Conjugate:
+def squares(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
     """y^2 / (4 u), of huber on |y| <= 2 M u; y = 0 at u = 0."""
-    r, y = residual(g, g.args[0], u, new)
-    domain = [(r if r.is_nonneg() else cp.abs(r)) <= 2 * g.M * u] if hasattr(g, "M") else []
     w = uniform(u)
-    if new.entrywise:
-        return Conjugate([(y, g.args[0])], cp.square(r) / 4, domain)
-    if w is not None:
-        return Conjugate([(y, g.args[0])], cp.quad_over_lin(r, 4 * w), domain)
-    t = new(r.shape, "t", nonneg=True)
-    cone = cp.SOC(vector(t + u), cp.vstack([vector(r), vector(t - u)]), axis=0)
-    return Conjugate([(y, g.args[0])], t, [cone, *domain])
+    if w is None and not new.entrywise:
+        return None
+    r, y = residual(g, g.args[0], u, new)
+    cost = cp.square(r) / 4 if w is None or new.entrywise else cp.quad_over_lin(r, 4 * w)
+    bounds = [(r if r.is_nonneg() else cp.abs(r)) <= 2 * g.M * u] if hasattr(g, "M") else []
+    return Conjugate([(y, g.args[0])], cost, bounds)
 
 
 @conjugate("Power", "PowerApprox", numbers=True)
@@ -76,20 +72,14 @@ def power(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
     p, x, weight = value_of(g.p), g.args[0], value_of(u)
     if p == 2:
         return squares(g, u, new)
-    if p is None or p in (0, 1):
+    if p is None or p in (0, 1) or weight is None:
         return None
     p, even = float(p), p > 1 and p % 2 == 0
     q = p / (p - 1)
+    simple = float(Fraction(q).limit_denominator(8)) == q  # cvxpy's approximation by few cones is exact
     y = z = new(x.shape, nonneg=p < 1)
     if p > 1 and not even:
         z = new(x.shape, "v", nonneg=True)
-    pairs, domain = [(-y if p < 1 else y, x)], [] if z is y else [y <= z]
+    size = cp.multiply(weight ** (1 - q), cp.power(cp.abs(z) if even else z, q, approx=simple))
     k = abs(p - 1) * abs(p) ** -q * (-1 if p < 0 else 1)
-    if weight is not None:
-        simple = float(Fraction(q).limit_denominator(8)) == q  # cvxpy's approximation by few cones is exact
-        size = cp.power(cp.abs(z) if even else z, q, approx=simple)
-        return Conjugate(pairs, k * cp.multiply(weight ** (1 - q), size), domain)
-    t = new(z.shape, "t", nonneg=True)  # at least |z|^q u^(1 - q), for p < 0 at most
-    a, b, c = vector(z), vector(u), vector(t)
-    cone = (c, b, a, 1 / q) if p > 1 else (a, b, c, q) if p < 0 else (c, a, b, 1 / (1 - q))
-    return Conjugate(pairs, k * t, [cp.PowCone3D(*cone), *domain])
+    return Conjugate([(-y if p < 1 else y, x)], k * size, [] if z is y else [y <= z])

@@ -120,11 +120,6 @@ def slices(g: Any, function: Callable[..., cp.Expression], y: cp.Expression, u: 
     return in_shape(function(y, axis=g.axis) if hasattr(g, "axis") else function(y), u.shape)
 
 
-def vector(e: cp.Expression) -> cp.Expression:
-    """Return the entries of an expression as a vector."""
-    return e if e.ndim == 1 else cp.vec(e, order="F")
-
-
 def residual(g: Any, a: cp.Expression, u: cp.Expression, new: New) -> tuple[cp.Variable, cp.Expression]:
     """Return (r, y) for a function that is the same at a and -a: y = r, or y = -r where a is e - b.
 
