@@ -28,7 +28,7 @@ from kernelopt.duality.lagrangian import Lagrangian, Multiplier, Term, pairing, 
 from kernelopt.errors import DualizationError
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.risk import Risk
-from kernelopt.structure.trees import visible_variables, with_args
+from kernelopt.structure.trees import risks, visible_variables, with_args
 
 STACKS = ("AddExpression", "Hstack", "Vstack", "Concatenate")  # atoms in which every argument has a weight
 
@@ -53,6 +53,7 @@ class Sweep:
     ) -> None:
         leaves = (*visible_variables(problem), *problem.parameters())
         self.new = New({leaf.name() for leaf in leaves} | set(names.values()))
+        self.new.first = "1" if len(risks(problem)) > 1 else ""
         self.new.psd = [c.args[0] for c in problem.constraints if isinstance(c, cp.constraints.PSD)]
         self.found, self.names = Lagrangian(), names
         sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0

@@ -34,7 +34,7 @@ def machine(g: Risk, u: cp.Expression, new: New) -> Conjugate | None:
     several = len(kernels) > 1 and p != 2
     if any(K.parameters() for K in kernels) or (several and p < 2):
         return None
-    alpha = new((n,), "alpha")
+    alpha = new((n,), f"alpha{new.first}")
     stated = stated_loss(learner, alpha, weight)
     if stated is None:
         return None
@@ -71,7 +71,9 @@ def stated_loss(
     found = loss.dual_perspective(alpha, y, weight)
     if found is None and weight is None and not any(isinstance(v, cp.Parameter) for v in vars(loss).values()):
         found = loss.dual_expression(alpha, y)
-    bias = [] if learner.bias is None else [(cp.sum(alpha) == 0).set_label("bias")]
+    bias = (
+        [] if learner.bias is None else [(cp.sum(alpha) == 0).set_label(f"bias {alpha.name()[5:]}".strip())]
+    )
     return None if found is None else (found[0], [*found[1], *bias])
 
 

@@ -44,13 +44,15 @@ class New:
         What the variables that are made now belong to.
     entrywise : bool
         Whether the cost must have one entry for each entry of the atom.
+    first : str
+        The number of the first risk, empty for the only one.
     psd : list of cvxpy expressions
         The matrices that a constraint of the problem states to be positive semidefinite.
     """
 
     def __init__(self, taken: set[str]) -> None:
         self.taken, self.meaning = set(taken), dict[str, str]()
-        self.of, self.entrywise = "", False
+        self.of, self.first, self.entrywise = "", "", False
         self.psd: list[cp.Expression] = []
 
     def __call__(self, shape: tuple[int, ...], wanted: str = "u", **attributes: Any) -> cp.Variable:
