@@ -19,7 +19,6 @@ SMALL_LOSS = 0.1  # nor does one that differs from rho sum(u) by less than this 
 ROUND_OFF = 1e-12  # relative to the terms of a sum: what thousands of roundings of doubles can add up to
 BALANCING = 1.5e-7  # seconds for each entry of the kernels, measured
 EIGENPAIRS = 2e-10  # seconds over n^3 of an eigendecomposition, measured
-BLOCK = 4096  # rows of the entries of the kernels whose absolute values are kept in the cache
 LARGEST = 1e100  # larger numbers of a solver mean that it diverged; their squares would overflow
 
 
@@ -98,17 +97,16 @@ def value(data: ComparisonData, gamma1: float, y: Multipliers) -> float:
     with them multiplies z and u by the same share. A sum counts as larger than gamma1 where it exceeds
     gamma1 by more than the round-off of its terms.
     """
-    sizes = data.by_group(data.sizes(z_at(data, y)), np.add)
-    above = sizes > gamma1
-    if above.any():
-        terms = data.gamma2 * np.abs(data.q) + y.u @ np.abs(data.D)
-        for start in range(0, y.cone.size, BLOCK):
-            rows = slice(start, start + BLOCK)
-            terms += np.abs(y.cone[rows]) @ np.abs(data.cone_entries[rows])
-        terms = data.by_group(terms, np.add)
-        above = sizes > gamma1 + ROUND_OFF * terms
-    share = gamma1 / float(sizes[above].max()) if above.any() else 1.0
-    return data.margin * float(y.u.sum()) * share
+    sizes, bound = data.by_group(data.sizes(z_at(data, y)), np.add), data.margin * float(y.u.sum())
+    for f in np.argsort(-sizes):
+        if sizes[f] <= gamma1:
+            break
+        group = data.groups == f
+        terms = data.gamma2 * np.abs(data.q[group]) + y.u @ np.abs(data.D[:, group])
+        terms += np.abs(y.cone) @ np.abs(data.cone_entries[:, group])
+        if sizes[f] > gamma1 + ROUND_OFF * terms.sum():
+            return bound * (gamma1 / float(sizes[f]))
+    return bound
 
 
 def balanced(data: ComparisonData, gamma1: float, y: Multipliers, margin: float) -> Multipliers:
