@@ -12,7 +12,8 @@ import numpy as np
 import kernelopt as ko
 from formulations.lp_norm.exponents import ball_exponent
 from formulations.lp_norm.multiple_kernel_data import Explicit, MultipleKernelData
-from kernelopt.extend import FLOOR_SHARE, Array, BoundedProblem, norms, rounding
+from formulations.numbers import numbers
+from kernelopt.extend import FLOOR_SHARE, Array, BoundedProblem, norms, project_zero_sum, rounding
 
 ROUND_OFF = 1e-15  # by which rounding may move a projection out of its set: some units in the last place
 ROUNDS = 12  # at most, of the weights and of the active sets: both settle after a few rounds, or cycle
@@ -118,9 +119,17 @@ class Outliers(BoundedProblem):
     def proved(self, values: dict[int, Any], fit: Any) -> tuple[float, Array, Attained]:
         """Return the best lower bound over u with its alpha, and the best machine, of `bounds`."""
         variables = {v.name(): v for v in self.variables()}
-        w = np.concatenate([np.zeros(0), *(given(values, variables[f"w{m}"]) for m in self.data.used)])
+        w = np.concatenate(
+            [
+                np.zeros(0),
+                *(
+                    numbers(values.get(variables[f"w{m}"].id), variables[f"w{m}"].size)
+                    for m in self.data.used
+                ),
+            ]
+        )
         with np.errstate(all="ignore"):  # numbers that overflow give no bound
-            alpha = self.in_set(multiplier(fit, self.data.n) / self.unit)
+            alpha = self.in_set(numbers(fit, self.data.n) / self.unit)
             lower, best = (
                 self.below(alpha),
                 self.above(w / max(float(np.abs(w).max(initial=0.0)), rounding.SMALLEST_DIVISOR)),
@@ -196,8 +205,9 @@ class Outliers(BoundedProblem):
         Where rounding leaves a weight above 1 / (nu n), a share of equal weights is added, which are in the
         set exactly.
         """
-        alpha, equal = on_capped_simplex(alpha, 1 / self.most), 1 / self.data.n
-        most = Fraction(self.most)
+        equal, most = 1 / self.data.n, Fraction(self.most)
+        low, high = np.full((2, self.data.n), [[-equal], [1 / self.most - equal]])
+        alpha = project_zero_sum(np.clip(alpha, -1.0, 2.0) - equal, low, high) + equal
         for share in (0.0, min(ROUND_OFF / max(1 - self.share, ROUND_OFF), 1.0)):
             mixed = (1 - share) * alpha + share * equal
             if Fraction(float(mixed.max())) * most <= sum(map(Fraction, mixed.tolist())):
@@ -242,21 +252,6 @@ def unit_of(data: MultipleKernelData) -> float:
     return 4.0 ** np.floor(np.log2(largest) / 2) if 0 < largest < np.inf else 1.0
 
 
-def given(values: dict[int, Any], variable: cp.Variable) -> Array:
-    """Return the value of a vector, zero where it is missing or not finite."""
-    value = values.get(variable.id)
-    if value is None or not np.isfinite(value).all():
-        return np.zeros(variable.size)
-    return np.asarray(value, dtype=float).ravel()
-
-
-def multiplier(value: Any, n: int) -> Array:
-    """Return a multiplier of n equations, zero where it is missing or not finite."""
-    if value is None or np.size(value) != n or not np.isfinite(value).all():
-        return np.zeros(n)
-    return np.asarray(value, dtype=float).ravel()
-
-
 def products(A: Array, b: Array) -> tuple[Array, Array]:
     """Return A b as BLAS computes it, and a bound of the error of each entry.
 
@@ -264,24 +259,6 @@ def products(A: Array, b: Array) -> tuple[Array, Array]:
     """
     size = np.abs(A) @ np.abs(b)
     return A @ b, 1.01 * rounding.gamma(b.size + 2) * size + rounding.TINY * b.size
-
-
-def on_capped_simplex(alpha: Array, cap: float) -> Array:
-    """Return the projection of alpha on {0 <= a <= cap, 1'a = 1}, up to rounding.
-
-    It is alpha - t, clipped to [0, cap], for the t at which the sum is one. The sum is piecewise linear in t,
-    and its breakpoints are the alpha_i and the alpha_i - cap.
-    """
-    alpha = np.clip(alpha, -1.0, 2.0)
-    breaks = np.unique(np.concatenate([alpha, alpha - cap]))
-    low, high = 0, breaks.size - 1  # the sum falls from n cap >= 1 to zero
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if np.clip(alpha - breaks[middle], 0, cap).sum() >= 1 else (low, middle)
-    sums = [float(np.clip(alpha - breaks[i], 0, cap).sum()) for i in (low, high)]
-    part = (sums[0] - 1) / (sums[0] - sums[1]) if sums[0] > sums[1] else 0.0
-    t = breaks[low] + min(max(part, 0.0), 1.0) * (breaks[high] - breaks[low])
-    return np.asarray(np.clip(alpha - t, 0, cap))
 
 
 def threshold(f: Array, nu: float) -> float:
