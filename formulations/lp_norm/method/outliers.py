@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -16,8 +17,10 @@ from formulations.numbers import numbers
 from kernelopt.extend import FLOOR_SHARE, Array, BoundedProblem, norms, project_zero_sum, rounding
 
 ROUND_OFF = 1e-15  # by which rounding may move a projection out of its set: some units in the last place
-ROUNDS = 12  # at most, of the weights and of the active sets: both settle after a few rounds, or cycle
-ENOUGH = 1e-9  # relative gap at which training ends: small beside the default tolerance 1e-5
+ROUNDS = 12  # at most, of the weights, which settle after a few rounds
+ENOUGH = 1e-7  # relative gap at which training ends: small beside the default tolerance 1e-5
+STEPS = 100_000  # of the decomposition method, each of n operations
+TRAINED = 1e-8  # of the conditions of optimality, in the units of f, which is near one
 TIES = 1e-9  # nu n counts as an integer if it differs from one by at most this
 POWER_ROUNDINGS = 64  # more roundings than the powers of `lp_length` amount to
 
@@ -138,7 +141,7 @@ class Outliers(BoundedProblem):
             for _ in range(ROUNDS):
                 if not trained.any() or best.value - lower <= ENOUGH * abs(best.value):
                     break
-                alpha, trained = self.trained(trained, alpha)
+                alpha, trained = self.trained(trained)
                 found = self.below(alpha)
                 if found > lower:
                     lower, proof = found, alpha
@@ -214,35 +217,21 @@ class Outliers(BoundedProblem):
                 return mixed
         return np.full(self.data.n, equal)
 
-    def trained(self, w: Array, alpha: Array) -> tuple[Array, Array]:
-        r"""Return alpha and w of the fixed kernel sum_m theta_m K_m, theta from the lengths of w.
+    def trained(self, w: Array) -> tuple[Array, Array]:
+        """Return alpha and w of the fixed kernel sum_m theta_m K_m, theta from the lengths of w."""
+        from sklearn.svm import OneClassSVM
 
-        alpha minimises alpha'K alpha over the set, by a method of active sets. In every round alpha_i is
-        fixed at zero or at 1 / (nu n) where the step alpha - (f - rho) / k leaves the interval between them,
-        k being the mean of the diagonal. A linear system determines the others. The rounds may cycle; the
-        result is in the set in any case.
-        """
         lengths = np.array([np.linalg.norm(part) for part in self.parts(w)])
         theta = norms.minimizing_weights(lengths, ball_exponent(self.r))
         theta = np.repeat(theta, np.diff([*self.starts, self.L.shape[1]]))
-        F = self.L * np.sqrt(theta)
-        cap, k = 1 / self.most, max(float(np.square(F).sum()) / self.data.n, rounding.SMALLEST_DIVISOR)
-        f = F @ (F.T @ alpha)
-        rho, before = threshold(f, self.share), np.zeros(0)
-        for _ in range(ROUNDS):
-            step = alpha - (f - rho) / k
-            state = np.where(step <= 0, 0, np.where(step >= cap, 2, 1))
-            if np.array_equal(state, before) or not (state == 1).any():
-                break
-            before, free = state, state == 1
-            alpha = np.where(state == 2, cap, 0.0)
-            G = F[free]
-            system = np.block([[G @ G.T, -np.ones((len(G), 1))], [np.ones((1, len(G))), np.zeros((1, 1))]])
-            right = np.append(-G @ (F.T @ alpha), 1 - alpha.sum())
-            found = np.linalg.lstsq(system, right, rcond=None)[0]
-            alpha[free], rho = found[:-1], float(found[-1])
-            f = F @ (F.T @ alpha)
-        alpha = self.in_set(alpha)
+        alpha = np.ones(self.data.n)
+        if self.most < alpha.size:  # otherwise equal weights are the only ones
+            machine = OneClassSVM(kernel="precomputed", nu=self.share, tol=TRAINED, max_iter=STEPS)
+            with warnings.catch_warnings():  # at the last step the bounds are those of its alpha
+                warnings.simplefilter("ignore")
+                machine.fit(self.L * theta @ self.L.T)
+            alpha[:] = np.bincount(machine.support_, machine.dual_coef_[0], alpha.size)
+        alpha = self.in_set(alpha / alpha.sum())
         return alpha, theta * (self.L.T @ alpha)
 
 
