@@ -122,21 +122,12 @@ class Outliers(BoundedProblem):
     def proved(self, values: dict[int, Any], fit: Any) -> tuple[float, Array, Attained]:
         """Return the best lower bound over u with its alpha, and the best machine, of `bounds`."""
         variables = {v.name(): v for v in self.variables()}
-        w = np.concatenate(
-            [
-                np.zeros(0),
-                *(
-                    numbers(values.get(variables[f"w{m}"].id), variables[f"w{m}"].size)
-                    for m in self.data.used
-                ),
-            ]
-        )
+        blocks = [variables[f"w{m}"] for m in self.data.used]
+        w = np.concatenate([np.zeros(0), *(numbers(values.get(v.id), v.size) for v in blocks)])
+        w = w / max(float(np.abs(w).max(initial=0.0)), rounding.SMALLEST_DIVISOR)
         with np.errstate(all="ignore"):  # numbers that overflow give no bound
             alpha = self.in_set(numbers(fit, self.data.n) / self.unit)
-            lower, best = (
-                self.below(alpha),
-                self.above(w / max(float(np.abs(w).max(initial=0.0)), rounding.SMALLEST_DIVISOR)),
-            )
+            lower, best = self.below(alpha), self.above(w)
             proof, trained = alpha, best.w
             for _ in range(ROUNDS):
                 if not trained.any() or best.value - lower <= ENOUGH * abs(best.value):
