@@ -13,13 +13,13 @@ that of the dual, l(alpha) - 1/2 alpha'K alpha, plus the price of the weights or
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 import kernelopt as ko
-from kernelopt.extend import Array, Planted, positive
+from kernelopt.extend import Array, Planted, boolean, positive, whole
 
 SMALLEST_N = 6  # three pairs of points: with alpha between its bounds, at a bound, and at zero
 UNBOUNDED = 1e300  # larger bounds of a dual variable count as none
@@ -57,29 +57,18 @@ class Knobs:
     infeasible: bool = False
 
     def __post_init__(self) -> None:
-        smallest = {"n": SMALLEST_N, "m": 1, "unlabelled": 0, "duplicates": 0}
-        for name, low in smallest.items():
-            value = vars(self)[name]
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
-                raise ko.errors.ParameterError(
-                    f"{name} must be an integer from {low} on, got {value!r}. Pass {name}={low} or more."
-                )
-        if self.n % 2:
-            raise ko.errors.ParameterError(
-                f"n must be even, got {self.n}. Pass n={self.n + 1}: points come in pairs."
-            )
-        if self.duplicates > self.m:
-            raise ko.errors.ParameterError(
-                f"duplicates must be at most m = {self.m}, got {self.duplicates}. No kernel "
-                "occurs three times."
-            )
-        if positive(self.condition, "condition") < 1:
-            raise ko.errors.ParameterError(
-                f"condition must be at least 1, got {self.condition:g}. Pass its inverse."
-            )
+        for name, low in {"n": SMALLEST_N, "m": 1, "unlabelled": 0, "duplicates": 0}.items():
+            whole(vars(self)[name], name, low, f"an integer from {low} on")
         for name in ("degenerate", "infeasible"):
-            if not isinstance(vars(self)[name], bool | np.bool_):
-                raise ko.errors.ParameterError(f"{name} must be True or False, got {vars(self)[name]!r}.")
+            boolean(vars(self)[name], name)
+        n, m, twice, condition = self.n, self.m, self.duplicates, positive(self.condition, "condition")
+        for wrong, message in (
+            (n % 2, f"n must be even, got {n}. Pass n={n + 1}: points come in pairs."),
+            (twice > m, f"duplicates must be at most m = {m}, got {twice}. No kernel occurs three times."),
+            (condition < 1, f"condition must be at least 1, got {condition:g}. Pass its inverse."),
+        ):
+            if wrong:
+                raise ko.errors.ParameterError(message)
 
     @property
     def N(self) -> int:
@@ -167,6 +156,15 @@ def machine(rng: np.random.Generator, loss: ko.Loss, knobs: Knobs) -> Machine:
     return Machine(y, alpha, z, g, float(z @ g), loss.dual_value(alpha, y))
 
 
+def begun(
+    rng: np.random.Generator, loss: ko.Loss, chosen: dict[str, Any], feasible: str
+) -> tuple[Knobs, Machine]:
+    """Return the options, of a formulation that always has a feasible point, and a learner at its optimum."""
+    knobs = Knobs(**chosen)
+    knobs.always_feasible(feasible)
+    return knobs, machine(rng, loss, knobs)
+
+
 def orthogonal_part(
     rng: np.random.Generator, knobs: Knobs, vectors: list[Array], trace: float | None = None
 ) -> Array:
@@ -213,19 +211,22 @@ def kernels(
     g: Array,
     weights: Array,
     forms: Array,
-    trace: float | None = None,
+    trace: float | Literal["free", "enough"] = "free",
 ) -> Array:
     """Return K_m with z'K_m z = forms_m, sum_m weights_m K_m z = g, and all traces equal to `trace`.
 
-    Weights and forms are those of the m kernels of `knobs`, with weights'forms = z'g. A trace must be at
-    least |g_m|^2 / forms_m; `None` leaves them free.
+    Weights and forms are those of the m kernels of `knobs`, with weights'forms = z'g. A kernel
+    K_m = g_m g_m' / s_m + R_m with R_m >> 0 has a trace of at least |g_m|^2 / s_m, and every larger one is
+    possible. "free" leaves the traces free, and "enough" chooses a fifth more, and one more, than the largest
+    of these numbers: then R_m is not small beside the first part, however large that is.
     """
     parts, forms = directions(rng, z, g, weights, forms)
-    stack = []
-    for part, form in zip(parts, forms, strict=True):
-        rest = None if trace is None else trace - part @ part / form
-        stack.append(np.outer(part, part) / form + orthogonal_part(rng, knobs, [z], rest))
-    return np.array(stack)
+    least = (parts**2).sum(axis=1) / forms
+    if trace == "enough":
+        trace = 1.2 * float(least.max()) + 1.0
+    rests = [None if isinstance(trace, str) else trace - low for low in least]
+    pairs = zip(parts, forms, rests, strict=True)
+    return np.array([np.outer(p, p) / s + orthogonal_part(rng, knobs, [z], rest) for p, s, rest in pairs])
 
 
 def split(

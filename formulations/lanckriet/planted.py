@@ -8,7 +8,7 @@ with equality wherever mu_i > 0. The optimal value is 2 l(alpha) - alpha'K alpha
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from formulations.lanckriet.sdp import sdp
 from formulations.lanckriet.transduction_data import criterion, transduction_data
 from formulations.planting import (
     Knobs,
+    begun,
     contradicting,
-    directions,
     kernels,
     machine,
     planted,
@@ -45,27 +45,19 @@ def shares(rng: np.random.Generator, knobs: Knobs) -> tuple[Array, Array]:
 
 
 def kernels_of_trace(
-    rng: np.random.Generator, knobs: Knobs, z: Array, g: Array, c: float | None = None
+    rng: np.random.Generator, knobs: Knobs, z: Array, g: Array, c: float | Literal["enough"] = "enough"
 ) -> tuple[Array, Array, float]:
     """Return kernels K_i with K z = g for K = sum_i mu_i K_i, non-negative optimal weights mu, and c = tr K.
 
     z'K_i z / tr K_i is z'g / c for every active kernel, and half of it (if degenerate all of it) for the
-    others. If c is None, a trace is chosen that is large enough.
+    others.
     """
-    form = float(z @ g)
     base, full = shares(rng, knobs)
     level = 1.0 if knobs.degenerate else 0.5  # z'K_i z of a kernel of weight zero, over that of the others
-    forms = form * np.where(knobs.active, 1.0, level)
-    state = rng.bit_generator.state
-    parts, _ = directions(rng, z, g, base, forms)
-    # A kernel K_i = g_i g_i' / s_i + R_i with R_i >> 0 has a trace of at least |g_i|^2 / s_i, s_i = z'K_i z.
-    # Every larger trace is possible, since the trace of R_i is free. A fifth more, and one more, keeps R_i
-    # from being small beside the first part, however large that is.
-    c = 1.2 * float(((parts**2).sum(axis=1) / forms).max()) + 1.0 if c is None else c
+    stack = kernels(rng, knobs, z, g, base, np.where(knobs.active, 1.0, level), c)
     sizes = rng.uniform(0.5, 2.0, knobs.m)
-    rng.bit_generator.state = state  # `kernels` draws the same g_i again
-    stack = kernels(rng, knobs, z, g, base, forms, trace=c) * sizes[:, None, None]
-    return stack[knobs.owners], full / sizes[knobs.owners], c
+    mu = full / sizes[knobs.owners]
+    return (stack * sizes[:, None, None])[knobs.owners], mu, float(np.trace(stack[0]))
 
 
 def of_criterion(build: Callable[..., ko.Formulation], C: float, tau: float, /, **options: Any) -> Plant:
@@ -91,9 +83,7 @@ def of_learned_tau(build: Callable[..., ko.Formulation]) -> Plant:
 
     def plant(rng: np.random.Generator, **chosen: Any) -> Planted:
         """Return a problem with a known optimum; see `formulations.planting.Knobs`."""
-        knobs = Knobs(**chosen)
-        knobs.always_feasible(build.__name__)
-        m = machine(rng, ko.hard_margin(), knobs)
+        knobs, m = begun(rng, ko.hard_margin(), chosen, build.__name__)
         slope = m.form / float(m.z @ m.z)  # alpha'I alpha / N = alpha'K alpha / c for the whole kernel
         tau = 0.2 * slope  # the ridge tau I has a fifth of the trace c of the whole kernel
         c = knobs.N * slope
@@ -112,9 +102,7 @@ def of_rank_one(rng: np.random.Generator, **chosen: Any) -> Planted:
     The equation K alpha = t sum_i mu_i v_i = g determines their weighted mean h. Pairs h + e and h - e, with
     e orthogonal to alpha and h, have this mean.
     """
-    knobs = Knobs(**chosen)
-    knobs.always_feasible("rank_one")
-    m = machine(rng, ko.hinge(1.0), knobs)
+    knobs, m = begun(rng, ko.hinge(1.0), chosen, "rank_one")
     size = float(m.z @ m.z)
     rest = m.g - m.form / size * m.z
     # |t alpha / |alpha|^2 + h|^2 = t^2 (1 / |alpha|^2 + |rest|^2 / form^2) must be at most |v_i|^2 = 1. This

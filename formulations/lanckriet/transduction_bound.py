@@ -88,11 +88,7 @@ def transduction_bound(
     ----------
     .. [1] Lanckriet et al., JMLR 5 (2004), Theorem 24.
     """
-    delta = positive(delta, "delta")
-    if delta >= 1:
-        raise ko.errors.ParameterError(
-            f"delta must be below 1, got {delta:g}. It is the probability of failure."
-        )
+    delta = positive(delta, "delta", below=1)
     samples, rng = whole(samples, "samples"), as_generator(random_state)
     if not isinstance(solution, ko.Solution) or len(solution.learned) != 1:
         raise ko.InputError(

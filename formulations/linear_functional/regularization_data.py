@@ -119,7 +119,8 @@ def regularization_data(
     everyone = np.arange(v.size)
     evaluated = everyone
     if columns == "split":
-        evaluated = everyone[2::3] if held_out is None else points(held_out, v.size)
+        held = everyone[2::3] if held_out is None else held_out
+        evaluated = np.sort(as_indices(held, v.size, "held_out", unique=True))
     elif held_out is not None:
         raise ko.errors.ParameterError(f'held_out belongs to columns="split", got columns={columns!r}.')
     trained = np.setdiff1d(everyone, evaluated) if columns == "split" else everyone
@@ -136,14 +137,12 @@ def regularization_data(
 
 def alphas(values: Any, M: int | None, what: str = "regularization") -> Array:
     """Return positive values of alpha, one per kernel where M is given."""
-    wanted = f"{what} must be positive and finite numbers, got"
-    cure = "It is alpha of equation (1): without it the candidates interpolate."
-    try:
-        array = np.atleast_1d(as_float_array(values, what, ndim=(0, 1)))
-    except ko.InputError as error:
-        raise ko.errors.ParameterError(f"{wanted} {shown(values)}: {error} {cure}") from error
+    array = np.atleast_1d(as_float_array(values, what, ndim=(0, 1)))
     if not array.size or not (array > 0).all() or isinstance(values, bool | np.bool_):
-        raise ko.errors.ParameterError(f"{wanted} {shown(values)}. {cure}")
+        raise ko.errors.ParameterError(
+            f"{what} must be positive and finite numbers, got {shown(values)}. It is alpha of equation (1): "
+            "without it the candidates interpolate."
+        )
     if M is not None and array.size not in (1, M):
         raise ko.errors.ShapeError(
             f"{what} must be a number or one per kernel ({M}), got {array.size} values. To choose among "
@@ -151,15 +150,3 @@ def alphas(values: Any, M: int | None, what: str = "regularization") -> Array:
         )
     chosen: Array = array.astype(float)
     return chosen if M is None else np.broadcast_to(chosen, (M,)).copy()
-
-
-def points(held_out: ArrayLike, n: int) -> NDArray[np.intp]:
-    """Return the held-out points as increasing indices."""
-    try:
-        array = as_indices(held_out, n, "held_out", unique=True)
-    except ko.InputError as error:
-        raise ko.errors.ParameterError(
-            f"held_out must be indices of points below {n}, each point once, got {shown(held_out)}: "
-            f"{error} Leave it out to hold out every third point."
-        ) from error
-    return np.sort(array)

@@ -89,8 +89,7 @@ class Strategy(ko.Formulation):
             If the weights are constrained.
         """
         one_of(by, "by", ("svd", "qr"))
-        if not 0 < positive(rcond, "rcond") < 1:
-            raise ko.errors.ParameterError(f"rcond must be below 1, got {rcond:g}. Nothing would be kept.")
+        rcond = positive(rcond, "rcond", below=1)
         if self.stage.weights != "free":
             raise ko.errors.MethodError(
                 f'the direct route takes weights="free", got {self.stage.weights!r}. Use solve(), which '

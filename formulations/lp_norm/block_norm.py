@@ -13,8 +13,8 @@ from formulations.lp_norm.dual_over_alpha import DualOverAlpha
 from formulations.lp_norm.exponents import ball_exponent
 from formulations.lp_norm.multiple_kernel_data import (
     HINGE,
-    PAPER,
     MultipleKernelData,
+    formulation,
     multiple_kernel_data,
 )
 from formulations.lp_norm.powers import powers
@@ -104,14 +104,13 @@ def block_norm(
         return above_two(data, r)
     data.check_psd()
     theta, K = data.weights()
-    return ko.Formulation(
-        name="lp_norm.block_norm",
-        problem=cp.Problem(cp.Minimize(data.risk(K)), ko.lp_ball(theta, ball_exponent(r))),
-        kernel=K,
-        weights=theta,
-        dual=partial(dual, data, r),
-        claim="equal",
-        reference=f"{PAPER}, Proposition 7",
+    return formulation(
+        "block_norm",
+        cp.Problem(cp.Minimize(data.risk(K)), ko.lp_ball(theta, ball_exponent(r))),
+        K,
+        theta,
+        partial(dual, data, r),
+        "Proposition 7",
         programmes={"block norm": partial(programme, data, r, theta)},
     )
 
@@ -134,14 +133,13 @@ def above_two(data: MultipleKernelData, r: float) -> ko.Formulation:
     """Return the formulation for r > 2: a risk with a block norm over constant kernels."""
     risk = data.risk(data.kernels(), norm=r)
     omega = machine_weights(risk)
-    return ko.Formulation(
-        name="lp_norm.block_norm",
-        problem=cp.Problem(cp.Minimize(risk)),
-        kernel=ko.combine(omega, data.grams),
-        weights=omega,
-        dual=partial(dual, data, r),
-        claim="equal",
-        reference=f"{PAPER}, equations (32)-(33)",
+    return formulation(
+        "block_norm",
+        cp.Problem(cp.Minimize(risk)),
+        ko.combine(omega, data.grams),
+        omega,
+        partial(dual, data, r),
+        "equations (32)-(33)",
     )
 
 

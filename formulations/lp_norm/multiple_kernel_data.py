@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -118,3 +119,17 @@ def multiple_kernel_data(
             "Leave bias out."
         )
     return MultipleKernelData(stack, loss.targets(y, stack.n_points), loss, use_bias)
+
+
+def formulation(
+    name: str,
+    problem: cp.Problem,
+    kernel: cp.Expression,
+    weights: cp.Expression,
+    dual: Callable[[], cp.Problem],
+    equation: str,
+    **others: Any,
+) -> ko.Formulation:
+    """Return the formulation of a problem of the paper, whose dual has the same value."""
+    reference = f"{PAPER}, {equation}"
+    return ko.Formulation(f"lp_norm.{name}", problem, kernel, weights, dual, "equal", reference, **others)

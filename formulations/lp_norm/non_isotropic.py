@@ -12,8 +12,8 @@ import kernelopt as ko
 from formulations.lp_norm.dual_over_alpha import DualOverAlpha
 from formulations.lp_norm.multiple_kernel_data import (
     HINGE,
-    PAPER,
     MultipleKernelData,
+    formulation,
     multiple_kernel_data,
 )
 from kernelopt.extend import Array, as_symmetric
@@ -84,15 +84,7 @@ def non_isotropic(
     theta, K = data.weights()
     ball = (cp.norm2(R @ theta) <= 1).set_label("ball")
     problem = cp.Problem(cp.Minimize(data.risk(K)), [ball])
-    return ko.Formulation(
-        name="lp_norm.non_isotropic",
-        problem=problem,
-        kernel=K,
-        weights=theta,
-        dual=partial(dual, data, R),
-        claim="equal",
-        reference=f"{PAPER}, section 3.6, corrected",
-    )
+    return formulation("non_isotropic", problem, K, theta, partial(dual, data, R), "section 3.6, corrected")
 
 
 def dual(data: MultipleKernelData, R: Array) -> cp.Problem:

@@ -6,8 +6,11 @@ side is chosen, the other follows, and kernels with these s_m are made (`formula
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
@@ -19,8 +22,10 @@ from formulations.lp_norm.non_isotropic import non_isotropic
 from formulations.lp_norm.one_class import one_class
 from formulations.lp_norm.primal import primal
 from formulations.lp_norm.tikhonov import tikhonov
-from formulations.planting import Knobs, Machine, contradicting, kernels, machine, planted
+from formulations.planting import Knobs, Machine, begun, contradicting, kernels, machine, planted
 from kernelopt.extend import Array, Planted, exponent, norms
+
+LOGISTIC, HUBERIZED = ko.logistic(1.0), ko.huberized_hinge(1.0, 0.5)
 
 
 def forms_of(rng: np.random.Generator, knobs: Knobs) -> Array:
@@ -42,12 +47,23 @@ def ball_weights(s: Array, p: float) -> Array:
     return np.asarray(powers / norms.lp_length(powers, p))
 
 
-def stack_of(
-    rng: np.random.Generator, knobs: Knobs, m: Machine, theta: Array, s: Array
-) -> tuple[Array, Array]:
-    """Return the kernels with duplicates, and the weight of each; theta and s include the duplicates."""
-    base: Array = np.bincount(knobs.owners, weights=theta).astype(float)
-    return kernels(rng, knobs, m.z, m.g, base, s[: knobs.m])[knobs.owners], theta
+def learned(
+    rng: np.random.Generator,
+    knobs: Knobs,
+    m: Machine,
+    theta: Array,
+    s: Array,
+    build: Callable[..., ko.Formulation],
+    price: float = 0.0,
+) -> Planted:
+    """Return the problem whose kernels have the weights theta and the forms s, both with the duplicates."""
+    weights: Array = np.bincount(knobs.owners, weights=theta).astype(float)
+    stack = kernels(rng, knobs, m.z, m.g, weights, s[: knobs.m])[knobs.owners]
+    if knobs.infeasible:
+        return planted(build(contradicting(stack), m.y), np.inf, None)
+    formulation = build(stack, m.y)
+    point = {"theta": theta} if isinstance(formulation.weights, cp.Variable) else {}
+    return planted(formulation, m.risk + price, m.alpha, **point)
 
 
 def of_ball(rng: np.random.Generator, *, p: float = 4 / 3, loss: ko.Loss = HINGE, **chosen: Any) -> Planted:
@@ -64,10 +80,7 @@ def of_ball(rng: np.random.Generator, *, p: float = 4 / 3, loss: ko.Loss = HINGE
     if p == 1:
         theta = np.where(knobs.active[knobs.owners], theta, 0.0)
         theta /= theta.sum()
-    stack, theta = stack_of(rng, knobs, m, theta, s)
-    if knobs.infeasible:
-        return planted(primal(contradicting(stack), m.y, p=p, loss=loss), np.inf, None)
-    return planted(primal(stack, m.y, p=p, loss=loss), m.risk, m.alpha, theta=theta)
+    return learned(rng, knobs, m, theta, s, partial(primal, p=p, loss=loss))
 
 
 def of_tikhonov(
@@ -75,45 +88,37 @@ def of_tikhonov(
     *,
     p: float = 3.0,
     penalty: float = 0.5,
-    loss: ko.Loss | None = None,
+    loss: ko.Loss = LOGISTIC,
     **chosen: Any,
 ) -> Planted:
     """Return a penalised problem with a known optimum.
 
     At theta = tau d with |d|_p = 1 it has s_m = 4 mu tau d_m^(p - 1), so that theta's = 4 mu tau^2.
     """
-    knobs = Knobs(**chosen)
-    knobs.always_feasible("tikhonov")
-    m = machine(rng, loss or ko.logistic(1.0), knobs)
+    knobs, m = begun(rng, loss, chosen, "tikhonov")
     d = forms_of(rng, knobs)[knobs.owners]
     d /= norms.lp_length(d, p)
     tau = np.sqrt(m.form / (4 * penalty))
-    stack, theta = stack_of(rng, knobs, m, tau * d, 4 * penalty * tau * d ** (p - 1))
-    formulation = tikhonov(stack, m.y, p=p, penalty=penalty, loss=loss or ko.logistic(1.0))
-    return planted(formulation, m.risk + penalty * tau**2, m.alpha, theta=theta)
+    build = partial(tikhonov, p=p, penalty=penalty, loss=loss)
+    s = 4 * penalty * tau * d ** (p - 1)
+    return learned(rng, knobs, m, tau * d, s, build, penalty * tau**2)
 
 
 def of_block_norm(
-    rng: np.random.Generator, *, r: float = 1.5, loss: ko.Loss | None = None, **chosen: Any
+    rng: np.random.Generator, *, r: float = 1.5, loss: ko.Loss = HUBERIZED, **chosen: Any
 ) -> Planted:
     """Return a block-norm problem with a known optimum.
 
     For r <= 2 it is that of the ball with p = r / (2 - r). For r > 2 the machine is f = sum_m K_m alpha /
     theta_m with theta_m = s_m^(1 / (p + 1)), up to |theta|_p = 1, and p = r / (r - 2).
     """
-    knobs = Knobs(**chosen)
-    knobs.always_feasible("block_norm")
-    loss = loss or ko.huberized_hinge(1.0, 0.5)
-    m = machine(rng, loss, knobs)
-    s = forms_of(rng, knobs)[knobs.owners]
+    knobs, m = begun(rng, loss, chosen, "block_norm")
+    s, build = forms_of(rng, knobs)[knobs.owners], partial(block_norm, r=r, loss=loss)
     if exponent(r, "r") <= 2:
-        theta = ball_weights(s, ball_exponent(r))
-        stack, theta = stack_of(rng, knobs, m, theta, s)
-        return planted(block_norm(stack, m.y, r=r, loss=loss), m.risk, m.alpha, theta=theta)
+        return learned(rng, knobs, m, ball_weights(s, ball_exponent(r)), s, build)
     p = 1.0 if np.isinf(r) else r / (r - 2)
     powers = s ** (1 / (p + 1))
-    stack, _ = stack_of(rng, knobs, m, norms.lp_length(powers, p) / powers, s)
-    return planted(block_norm(stack, m.y, r=r, loss=loss), m.risk, m.alpha)
+    return learned(rng, knobs, m, norms.lp_length(powers, p) / powers, s, build)
 
 
 def of_ellipsoid(rng: np.random.Generator, **chosen: Any) -> Planted:
@@ -121,9 +126,7 @@ def of_ellipsoid(rng: np.random.Generator, **chosen: Any) -> Planted:
 
     With theta'E theta = 1 it has s_m = (E theta)_m theta's where theta_m > 0, and at most that elsewhere.
     """
-    knobs = Knobs(**chosen)
-    knobs.always_feasible("non_isotropic")
-    m = machine(rng, HINGE, knobs)
+    knobs, m = begun(rng, HINGE, chosen, "non_isotropic")
     count = knobs.owners.size
     root = rng.uniform(0.0, 1.0, (count, count))
     E = root @ root.T / count + np.eye(count)
@@ -132,8 +135,7 @@ def of_ellipsoid(rng: np.random.Generator, **chosen: Any) -> Planted:
     theta = np.where(knobs.active, rng.uniform(0.5, 1.5, knobs.m), 0.0)[knobs.owners]
     theta /= np.sqrt(theta @ E @ theta)
     level = np.where(knobs.active, 1.0, 1.0 if knobs.degenerate else 0.5)[knobs.owners]
-    stack, theta = stack_of(rng, knobs, m, theta, level * (E @ theta))
-    return planted(non_isotropic(stack, m.y, E=E), m.risk, m.alpha, theta=theta)
+    return learned(rng, knobs, m, theta, level * (E @ theta), partial(non_isotropic, E=E))
 
 
 def of_elastic_net(rng: np.random.Generator, *, l2: float = 0.5, **chosen: Any) -> Planted:
@@ -142,18 +144,15 @@ def of_elastic_net(rng: np.random.Generator, *, l2: float = 0.5, **chosen: Any) 
     It has s_m = (l1 / (1 - l2 theta_m))^2 where theta_m > 0, and at most l1^2 elsewhere; l1 follows from
     theta's = alpha'K alpha.
     """
-    knobs = Knobs(**chosen)
-    knobs.always_feasible("elastic_net")
     loss = ko.squared_hinge(1.0)
-    m = machine(rng, loss, knobs)
+    knobs, m = begun(rng, loss, chosen, "elastic_net")
     filled = np.where(knobs.active, rng.uniform(0.2, 0.6, knobs.m), 0.0)[knobs.owners]  # l2 theta
     level = np.where(knobs.active, 1.0, 1.0 if knobs.degenerate else 0.5)[knobs.owners]
     shape = level / (1 - filled) ** 2
     theta = filled / l2
     l1 = float(np.sqrt(m.form / (theta @ shape)))
-    stack, theta = stack_of(rng, knobs, m, theta, shape)
     price = l1**2 / (2 * l2) * float((1 / (1 - filled) - 1).sum())
-    return planted(elastic_net(stack, m.y, l1=l1, l2=l2, loss=loss), m.risk + price, m.alpha, theta=theta)
+    return learned(rng, knobs, m, theta, shape, partial(elastic_net, l1=l1, l2=l2, loss=loss), price)
 
 
 def of_one_class(rng: np.random.Generator, *, p: float = 2.0, nu: float = 0.5, **chosen: Any) -> Planted:
@@ -175,5 +174,6 @@ def of_one_class(rng: np.random.Generator, *, p: float = 2.0, nu: float = 0.5, *
     f[free.stop :] += [knobs.sharp(rng) for _ in range(n - free.stop)]
     m = Machine(np.ones(n), alpha, alpha, f, float(alpha @ f), 0.0)
     s = forms_of(rng, knobs)[knobs.owners]
-    stack, _ = stack_of(rng, knobs, m, ball_weights(s, p), s)
+    weights: Array = np.bincount(knobs.owners, weights=ball_weights(s, p)).astype(float)
+    stack = kernels(rng, knobs, m.z, m.g, weights, s[: knobs.m])[knobs.owners]
     return planted(one_class(stack, p=p, nu=nu), m.risk, None)

@@ -11,7 +11,7 @@ import numpy as np
 import kernelopt as ko
 from formulations.lp_norm.dual_over_alpha import DualOverAlpha
 from formulations.lp_norm.exponents import ball_exponent
-from formulations.lp_norm.multiple_kernel_data import PAPER, MultipleKernelData
+from formulations.lp_norm.multiple_kernel_data import PAPER, MultipleKernelData, formulation
 from kernelopt.extend import Array, norms
 
 LARGEST_RATIO = 1e8  # of two weights: the smaller term of their sum then keeps half of its sixteen digits
@@ -45,15 +45,7 @@ def powers(data: MultipleKernelData, r: float) -> ko.Formulation:
         p = ball_exponent(r)
         kappa = (p / (p + 1)) ** p / (2 * (p + 1))
         problem = cp.Problem(cp.Minimize(data.risk(K) + kappa * sum_of_powers(theta, p)))
-    return ko.Formulation(
-        name="lp_norm.block_norm",
-        problem=problem,
-        kernel=K,
-        weights=weights,
-        dual=partial(dual, data, r),
-        claim="equal",
-        reference=f"{PAPER}, equation (29)",
-    )
+    return formulation("block_norm", problem, K, weights, partial(dual, data, r), "equation (29)")
 
 
 def sum_of_powers(x: cp.Expression, p: float) -> cp.Expression:

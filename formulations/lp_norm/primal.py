@@ -11,8 +11,8 @@ import kernelopt as ko
 from formulations.lp_norm.dual_over_alpha import DualOverAlpha
 from formulations.lp_norm.multiple_kernel_data import (
     HINGE,
-    PAPER,
     MultipleKernelData,
+    formulation,
     multiple_kernel_data,
 )
 from kernelopt.extend import exponent, norms
@@ -93,14 +93,8 @@ def primal(
     data, p = multiple_kernel_data(grams, y, loss, bias), exponent(p)
     theta, K = data.weights()
     problem = cp.Problem(cp.Minimize(data.risk(K)), ko.lp_ball(theta, p))
-    return ko.Formulation(
-        name="lp_norm.primal",
-        problem=problem,
-        kernel=K,
-        weights=theta,
-        dual=partial(dual, data, p),
-        claim="equal",
-        reference=f"{PAPER}, Optimization Problems (P) and (D)",
+    return formulation(
+        "primal", problem, K, theta, partial(dual, data, p), "Optimization Problems (P) and (D)"
     )
 
 

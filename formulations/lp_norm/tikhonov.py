@@ -11,8 +11,8 @@ import kernelopt as ko
 from formulations.lp_norm.dual_over_alpha import DualOverAlpha
 from formulations.lp_norm.multiple_kernel_data import (
     HINGE,
-    PAPER,
     MultipleKernelData,
+    formulation,
     multiple_kernel_data,
 )
 from kernelopt.extend import exponent, norms, positive
@@ -77,15 +77,7 @@ def tikhonov(
     mu = positive(penalty, "penalty")
     theta, K = data.weights()
     problem = cp.Problem(cp.Minimize(data.risk(K) + mu * cp.square(ko.p_norm(theta, p))))
-    return ko.Formulation(
-        name="lp_norm.tikhonov",
-        problem=problem,
-        kernel=K,
-        weights=theta,
-        dual=partial(dual, data, p, mu),
-        claim="equal",
-        reference=f"{PAPER}, equation (4)",
-    )
+    return formulation("tikhonov", problem, K, theta, partial(dual, data, p, mu), "equation (4)")
 
 
 def dual(data: MultipleKernelData, p: float, mu: float) -> cp.Problem:

@@ -7,12 +7,13 @@ similarities follow.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import kernelopt as ko
-from formulations.planting import Knobs, Machine, machine, planted, singular_kernel
+from formulations.planting import Knobs, Machine, begun, planted, singular_kernel
 from formulations.similarity.indefinite_svm import indefinite_svm
 from formulations.similarity.kernel_per_similarity import kernel_per_similarity
 from formulations.similarity.restricted_spectral import restricted_spectral
@@ -78,33 +79,34 @@ def cost(K: Array, S: Array, fidelity: ko.Fidelity) -> float:
     return sum(fidelity.value(K - one) for one in S)
 
 
-def of_single(rng: np.random.Generator, *, fidelity: Fidelity = "l1", **asked: Any) -> Planted:
-    """Return a problem with one kernel from all similarities and a known optimum.
+def of_one(
+    rng: np.random.Generator,
+    chosen: dict[str, Any],
+    fidelity: Fidelity,
+    sigma: float | None,
+    build: Callable[..., ko.Formulation],
+) -> Planted:
+    """Return a problem with one kernel and a known optimum; sigma is None where there is no trace.
 
     k copies of all similarities at rho / k are one copy at rho: with duplicates all occur twice.
     """
-    knobs = Knobs(**asked)
-    knobs.always_feasible("single_kernel")
+    knobs, m = begun(rng, ko.hinge(1.0), chosen, build.__name__)
     copies, L = 2 if knobs.duplicates else 1, as_fidelity(fidelity, "fidelity")
-    m = machine(rng, ko.hinge(1.0), knobs)
     K, u = singular_kernel(rng, knobs, m.z, m.g)
-    W = slopes(knobs, m.z, u, float(rng.uniform(-0.2, 0.2)))
-    S, rho = similarities(rng, K, W, knobs.m, L)
-    stack = np.tile(S, (copies, 1, 1))
-    formulation = single_kernel(stack, m.y, rho=rho / copies, trace=float(np.trace(K)), fidelity=L)
+    S, rho = similarities(rng, K, slopes(knobs, m.z, u, sigma or 0.0), knobs.m, L)
+    options = {} if sigma is None else {"trace": float(np.trace(K)), "fidelity": L}
+    formulation = build(np.tile(S, (copies, 1, 1)), m.y, rho=rho / copies, **options)
     return planted(formulation, m.risk + rho * cost(K, S, L), m.alpha, K=K)
+
+
+def of_single(rng: np.random.Generator, *, fidelity: Fidelity = "l1", **asked: Any) -> Planted:
+    """Return a problem with one kernel from all similarities and a known optimum."""
+    return of_one(rng, asked, fidelity, float(rng.uniform(-0.2, 0.2)), single_kernel)
 
 
 def of_indefinite_svm(rng: np.random.Generator, **asked: Any) -> Planted:
-    """Return an indefinite support vector machine with a known optimum: no trace, sigma = 0."""
-    knobs = Knobs(**asked)
-    knobs.always_feasible("indefinite_svm")
-    copies, L = 2 if knobs.duplicates else 1, ko.fidelities.squared_frobenius()
-    m = machine(rng, ko.hinge(1.0), knobs)
-    K, u = singular_kernel(rng, knobs, m.z, m.g)
-    S, rho = similarities(rng, K, slopes(knobs, m.z, u, 0.0), knobs.m, L)
-    formulation = indefinite_svm(np.tile(S, (copies, 1, 1)), m.y, rho=rho / copies)
-    return planted(formulation, m.risk + rho * cost(K, S, L), m.alpha, K=K)
+    """Return an indefinite support vector machine with a known optimum."""
+    return of_one(rng, asked, "squared_frobenius", None, indefinite_svm)
 
 
 class Parts(NamedTuple):
@@ -147,15 +149,13 @@ def of_several(rng: np.random.Generator, *, fidelity: Fidelity = "frobenius", **
     one rho would have to fit the entries of every W_i: it is not planted. With duplicates the first kernels
     have equal shares and equal similarities.
     """
-    knobs = Knobs(**asked)
-    knobs.always_feasible("kernel_per_similarity")
     L = as_fidelity(fidelity, "fidelity")
     if not isinstance(L, ko.fidelities.Radial):
         raise ko.errors.ParameterError(
             f"fidelity must be a function of the Frobenius norm, got {L!r}. Pass 'frobenius' or "
             "'squared_frobenius'."
         )
-    m = machine(rng, ko.hinge(1.0), knobs)
+    knobs, m = begun(rng, ko.hinge(1.0), asked, "kernel_per_similarity")
     made = parts(rng, knobs, m)
     W = [slopes(knobs, m.z, u, 0.1, g) for u, g in zip(made.null, made.gamma, strict=True)]
     length = max(float(np.linalg.norm(w)) for w in W)
@@ -184,10 +184,8 @@ def of_spectral(rng: np.random.Generator, **asked: Any) -> Planted:
     mu_ij is optimal where 2 rho (mu_ij - lambda_ij) = (v_ij'z)^2 / (2 gamma_i) + sigma_i + zeta_ij, with
     zeta_ij = 0 where mu_ij > 0. The eigenvectors are those of a kernel, and lambda_ij are kept apart.
     """
-    knobs = Knobs(**asked)
-    knobs.always_feasible("restricted_spectral")
     loss = ko.squared_hinge(1.0)
-    m = machine(rng, loss, knobs)
+    knobs, m = begun(rng, loss, asked, "restricted_spectral")
     made, rho = parts(rng, knobs, m), 5.0
     S, spectra, distances = [], [], []
     for K, share in zip(made.kernels, made.gamma, strict=True):

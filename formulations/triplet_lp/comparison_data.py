@@ -199,19 +199,14 @@ def pair_rows(a: Any, b: Index, n: int) -> Index:
 
 def with_triplets(points: ArrayLike, triplets: Index, n_points: int) -> Index:
     """Return the points S as given, which must hold those of the triplets."""
-    try:
-        S = np.unique(as_indices(points, n_points, "points"))
-    except ko.InputError as error:
-        raise ko.errors.ParameterError(
-            f"points must be integers in 0..{n_points - 1}, a list of them, got something else: {error}"
-        ) from error
+    S = np.unique(as_indices(points, n_points, "points"))
     missing = np.setdiff1d(triplets, S)
     if missing.size:
         raise ko.errors.ParameterError(
             f"points must hold those of the triplets, got a set without {missing[:5].tolist()}. Leave points "
             "out to take exactly those, or add them."
         )
-    return S.astype(np.intp)
+    return S
 
 
 def as_groups(groups: ArrayLike | None, m: int) -> Index:

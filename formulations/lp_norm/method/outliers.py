@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -12,11 +13,14 @@ import numpy as np
 import kernelopt as ko
 from formulations.lp_norm.exponents import ball_exponent
 from formulations.lp_norm.multiple_kernel_data import Explicit, MultipleKernelData
-from kernelopt.extend import FLOOR_SHARE, Array, BoundedProblem, norms, rounding
+from formulations.numbers import numbers
+from kernelopt.extend import FLOOR_SHARE, Array, BoundedProblem, norms, project_zero_sum, rounding
 
 ROUND_OFF = 1e-15  # by which rounding may move a projection out of its set: some units in the last place
-ROUNDS = 12  # at most, of the weights and of the active sets: both settle after a few rounds, or cycle
-ENOUGH = 1e-9  # relative gap at which training ends: small beside the default tolerance 1e-5
+ROUNDS = 12  # at most, of the weights, which settle after a few rounds
+ENOUGH = 1e-7  # relative gap at which training ends: small beside the default tolerance 1e-5
+STEPS = 100_000  # of the decomposition method, each of n operations
+TRAINED = 1e-8  # of the conditions of optimality, in the units of f, which is near one
 TIES = 1e-9  # nu n counts as an integer if it differs from one by at most this
 POWER_ROUNDINGS = 64  # more roundings than the powers of `lp_length` amount to
 
@@ -118,18 +122,17 @@ class Outliers(BoundedProblem):
     def proved(self, values: dict[int, Any], fit: Any) -> tuple[float, Array, Attained]:
         """Return the best lower bound over u with its alpha, and the best machine, of `bounds`."""
         variables = {v.name(): v for v in self.variables()}
-        w = np.concatenate([np.zeros(0), *(given(values, variables[f"w{m}"]) for m in self.data.used)])
+        blocks = [variables[f"w{m}"] for m in self.data.used]
+        w = np.concatenate([np.zeros(0), *(numbers(values.get(v.id), v.size) for v in blocks)])
+        w = w / max(float(np.abs(w).max(initial=0.0)), rounding.SMALLEST_DIVISOR)
         with np.errstate(all="ignore"):  # numbers that overflow give no bound
-            alpha = self.in_set(multiplier(fit, self.data.n) / self.unit)
-            lower, best = (
-                self.below(alpha),
-                self.above(w / max(float(np.abs(w).max(initial=0.0)), rounding.SMALLEST_DIVISOR)),
-            )
+            alpha = self.in_set(numbers(fit, self.data.n) / self.unit)
+            lower, best = self.below(alpha), self.above(w)
             proof, trained = alpha, best.w
             for _ in range(ROUNDS):
                 if not trained.any() or best.value - lower <= ENOUGH * abs(best.value):
                     break
-                alpha, trained = self.trained(trained, alpha)
+                alpha, trained = self.trained(trained)
                 found = self.below(alpha)
                 if found > lower:
                     lower, proof = found, alpha
@@ -196,43 +199,30 @@ class Outliers(BoundedProblem):
         Where rounding leaves a weight above 1 / (nu n), a share of equal weights is added, which are in the
         set exactly.
         """
-        alpha, equal = on_capped_simplex(alpha, 1 / self.most), 1 / self.data.n
-        most = Fraction(self.most)
+        equal, most = 1 / self.data.n, Fraction(self.most)
+        low, high = np.full((2, self.data.n), [[-equal], [1 / self.most - equal]])
+        alpha = project_zero_sum(np.clip(alpha, -1.0, 2.0) - equal, low, high) + equal
         for share in (0.0, min(ROUND_OFF / max(1 - self.share, ROUND_OFF), 1.0)):
             mixed = (1 - share) * alpha + share * equal
             if Fraction(float(mixed.max())) * most <= sum(map(Fraction, mixed.tolist())):
                 return mixed
         return np.full(self.data.n, equal)
 
-    def trained(self, w: Array, alpha: Array) -> tuple[Array, Array]:
-        r"""Return alpha and w of the fixed kernel sum_m theta_m K_m, theta from the lengths of w.
+    def trained(self, w: Array) -> tuple[Array, Array]:
+        """Return alpha and w of the fixed kernel sum_m theta_m K_m, theta from the lengths of w."""
+        from sklearn.svm import OneClassSVM
 
-        alpha minimises alpha'K alpha over the set, by a method of active sets. In every round alpha_i is
-        fixed at zero or at 1 / (nu n) where the step alpha - (f - rho) / k leaves the interval between them,
-        k being the mean of the diagonal. A linear system determines the others. The rounds may cycle; the
-        result is in the set in any case.
-        """
         lengths = np.array([np.linalg.norm(part) for part in self.parts(w)])
         theta = norms.minimizing_weights(lengths, ball_exponent(self.r))
         theta = np.repeat(theta, np.diff([*self.starts, self.L.shape[1]]))
-        F = self.L * np.sqrt(theta)
-        cap, k = 1 / self.most, max(float(np.square(F).sum()) / self.data.n, rounding.SMALLEST_DIVISOR)
-        f = F @ (F.T @ alpha)
-        rho, before = threshold(f, self.share), np.zeros(0)
-        for _ in range(ROUNDS):
-            step = alpha - (f - rho) / k
-            state = np.where(step <= 0, 0, np.where(step >= cap, 2, 1))
-            if np.array_equal(state, before) or not (state == 1).any():
-                break
-            before, free = state, state == 1
-            alpha = np.where(state == 2, cap, 0.0)
-            G = F[free]
-            system = np.block([[G @ G.T, -np.ones((len(G), 1))], [np.ones((1, len(G))), np.zeros((1, 1))]])
-            right = np.append(-G @ (F.T @ alpha), 1 - alpha.sum())
-            found = np.linalg.lstsq(system, right, rcond=None)[0]
-            alpha[free], rho = found[:-1], float(found[-1])
-            f = F @ (F.T @ alpha)
-        alpha = self.in_set(alpha)
+        alpha = np.ones(self.data.n)
+        if self.most < alpha.size:  # otherwise equal weights are the only ones
+            machine = OneClassSVM(kernel="precomputed", nu=self.share, tol=TRAINED, max_iter=STEPS)
+            with warnings.catch_warnings():  # at the last step the bounds are those of its alpha
+                warnings.simplefilter("ignore")
+                machine.fit(self.L * theta @ self.L.T)
+            alpha[:] = np.bincount(machine.support_, machine.dual_coef_[0], alpha.size)
+        alpha = self.in_set(alpha / alpha.sum())
         return alpha, theta * (self.L.T @ alpha)
 
 
@@ -242,21 +232,6 @@ def unit_of(data: MultipleKernelData) -> float:
     return 4.0 ** np.floor(np.log2(largest) / 2) if 0 < largest < np.inf else 1.0
 
 
-def given(values: dict[int, Any], variable: cp.Variable) -> Array:
-    """Return the value of a vector, zero where it is missing or not finite."""
-    value = values.get(variable.id)
-    if value is None or not np.isfinite(value).all():
-        return np.zeros(variable.size)
-    return np.asarray(value, dtype=float).ravel()
-
-
-def multiplier(value: Any, n: int) -> Array:
-    """Return a multiplier of n equations, zero where it is missing or not finite."""
-    if value is None or np.size(value) != n or not np.isfinite(value).all():
-        return np.zeros(n)
-    return np.asarray(value, dtype=float).ravel()
-
-
 def products(A: Array, b: Array) -> tuple[Array, Array]:
     """Return A b as BLAS computes it, and a bound of the error of each entry.
 
@@ -264,24 +239,6 @@ def products(A: Array, b: Array) -> tuple[Array, Array]:
     """
     size = np.abs(A) @ np.abs(b)
     return A @ b, 1.01 * rounding.gamma(b.size + 2) * size + rounding.TINY * b.size
-
-
-def on_capped_simplex(alpha: Array, cap: float) -> Array:
-    """Return the projection of alpha on {0 <= a <= cap, 1'a = 1}, up to rounding.
-
-    It is alpha - t, clipped to [0, cap], for the t at which the sum is one. The sum is piecewise linear in t,
-    and its breakpoints are the alpha_i and the alpha_i - cap.
-    """
-    alpha = np.clip(alpha, -1.0, 2.0)
-    breaks = np.unique(np.concatenate([alpha, alpha - cap]))
-    low, high = 0, breaks.size - 1  # the sum falls from n cap >= 1 to zero
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if np.clip(alpha - breaks[middle], 0, cap).sum() >= 1 else (low, middle)
-    sums = [float(np.clip(alpha - breaks[i], 0, cap).sum()) for i in (low, high)]
-    part = (sums[0] - 1) / (sums[0] - sums[1]) if sums[0] > sums[1] else 0.0
-    t = breaks[low] + min(max(part, 0.0), 1.0) * (breaks[high] - breaks[low])
-    return np.asarray(np.clip(alpha - t, 0, cap))
 
 
 def threshold(f: Array, nu: float) -> float:

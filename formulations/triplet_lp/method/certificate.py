@@ -13,8 +13,9 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
+from formulations.numbers import numbers
 from formulations.triplet_lp.comparison_data import ComparisonData
-from formulations.triplet_lp.method.interior import interior_weights, moved_inside, numbers
+from formulations.triplet_lp.method.interior import interior_weights, moved_inside
 from formulations.triplet_lp.method.multipliers import best_multipliers
 from formulations.triplet_lp.method.statement import Source
 from kernelopt.errors import Stopped

@@ -14,9 +14,10 @@ from typing import Any
 import cvxpy as cp
 import highspy
 import numpy as np
+import scipy.sparse as sp
 
 import kernelopt as ko
-from formulations.triplet_lp.comparison_data import ComparisonData, pair_rows
+from formulations.triplet_lp.comparison_data import ComparisonData
 from formulations.triplet_lp.method.problem import point_and_multipliers
 from kernelopt.errors import Stopped
 from kernelopt.extend import Array, check
@@ -36,7 +37,7 @@ class Columns:
 
     def __init__(self, data: ComparisonData, gamma1: float | None) -> None:
         self.data, self.rounds = data, 0
-        self.signs: list[tuple[int, Array]] = []  # of each column lam: the point i, and the signs sigma
+        self.cuts = sp.csr_array((0, len(data.cone_entries)))  # of each column lam, the price of each entry
         self.highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         self.highs.setOptionValue("output_flag", False)
         self.highs.setOptionValue("parallel", "off")  # a number of threads must be that of the first HiGHS
@@ -61,8 +62,7 @@ class Columns:
             self._add(np.concatenate([np.zeros(m), -np.ones(F)])[None], 1.0, infinity)
         self.first = self.highs.getNumCol()  # of the columns lam
         if data.cone == "dominant":
-            self._add(np.hstack([data.diagonal, np.zeros((data.points.size, F))]), 0.0, infinity)
-            self.signs += [(i, np.zeros(data.points.size)) for i in range(data.points.size)]
+            self.cut(sp.eye_array(data.points.size, len(data.cone_entries), format="csr"))
 
     def _add(self, rows: Array, cost: float, upper: float) -> None:
         """Add columns with these coefficients, cost (of the minimisation) and upper bound."""
@@ -80,20 +80,12 @@ class Columns:
             rows[nonzero],
         )
 
-    def cut(self, i: int, signs: Array) -> None:
-        """Add the row K_ii >= sum_j signs_j K_ij."""
+    def cut(self, rows: Any) -> None:
+        """Add rows K_ii >= sum_j sigma_j K_ij, given as coefficients of the constrained entries."""
         check()
-        data = self.data
-        pairs, others = self.pairs(i)
-        coefficients = data.diagonal[i] - signs[others] @ data.off[pairs]
-        self._add(np.concatenate([coefficients, np.zeros(data.F)])[None], 0.0, highspy.kHighsInf)
-        self.signs.append((i, signs))
-
-    def pairs(self, i: int) -> tuple[Any, Any]:
-        """Return the pairs that point i is in, and its partners."""
-        n = self.data.points.size
-        others = np.delete(np.arange(n), i)
-        return pair_rows(i, others, n), others
+        coefficients = np.pad(rows @ self.data.cone_entries, ((0, 0), (0, self.data.F)))
+        self._add(coefficients, 0.0, highspy.kHighsInf)
+        self.cuts = sp.vstack([self.cuts, rows], format="csr")
 
     def reprice(self, gamma1: float) -> None:
         """Change gamma1, keeping the columns and the basis."""
@@ -110,16 +102,14 @@ class Columns:
 
     def state(self) -> dict[str, Array]:
         """Return the columns that have been generated, from which `restore` makes them again."""
-        n = self.data.points.size
-        generated = self.signs[n:]  # the columns of the first round are always the same
-        points = np.array([i for i, _ in generated])
-        signs = np.array([signs for _, signs in generated]).reshape(-1, n)
-        return {"points": points, "signs": signs}
+        generated = self.cuts[self.data.points.size :]  # the columns of the first round are always the same
+        return {name: vars(generated)[name] for name in ("data", "indices", "indptr")}
 
     def restore(self, state: dict[str, Array]) -> None:
         """Add the columns of a state; an empty one has none."""
-        for i, signs in zip(state.get("points", ()), state.get("signs", ()), strict=True):
-            self.cut(int(i), signs)
+        if state:
+            shape = len(state["indptr"]) - 1, self.cuts.shape[1]
+            self.cut(sp.csr_array((state["data"], state["indices"], state["indptr"]), shape=shape))
 
     def _run(self) -> None:
         """Solve from the last basis; where that fails, from none and to the default tolerances of HiGHS."""
@@ -142,13 +132,9 @@ class Columns:
         if data.cone != "dominant" or not data.first.size:
             return False
         alpha = self.weights()
-        off = data.off @ alpha
         failing = np.flatnonzero(data.dominance(alpha) < -VIOLATED * data.scale(alpha))
-        for i in failing:
-            pairs, others = self.pairs(int(i))
-            signs = np.zeros(data.points.size)
-            signs[others] = np.sign(off[pairs])
-            self.cut(int(i), signs)
+        signs = data.of_pairs(-np.sign(data.off @ alpha))
+        self.cut(sp.hstack([sp.eye_array(data.points.size), signs], format="csr")[failing])
         return bool(failing.size)
 
     def weights(self) -> Array:
@@ -160,13 +146,7 @@ class Columns:
         data = self.data
         values = np.array(self.highs.getSolution().col_value)
         u, lam = values[2 * data.m : 2 * data.m + data.T], values[self.first :]
-        v, w = np.zeros(data.points.size), np.zeros(data.first.size)
-        for (i, signs), price in zip(self.signs, lam, strict=True):
-            if price > 0:
-                pairs, others = self.pairs(i)
-                v[i] += price
-                w[pairs] -= price * signs[others]
-        return u, np.concatenate([v, w]) if data.cone == "dominant" else v[:0]
+        return u, self.cuts.T @ np.maximum(lam, 0.0)
 
     def found(self, problem: cp.Problem) -> tuple[dict[int, Array], list[list[Array]]]:
         """Return the values of the programme's variables, by id, and the multipliers of its constraints."""

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
-from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
+from formulations.numbers import numbers
 from formulations.triplet_lp.comparison_data import ComparisonData
-from formulations.triplet_lp.method.multipliers import LARGEST
 from kernelopt.extend import Array
-
-
-def numbers(values: Any, size: int) -> Array:
-    """Return the weights of a solver, zero where they are missing, not finite or too large."""
-    if values is None:
-        return np.zeros(size)
-    flat = np.asarray(values, dtype=float)
-    return np.where(np.abs(flat) < LARGEST, flat, 0.0)
 
 
 def interior_weights(data: ComparisonData) -> Array:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from formulations.numbers import numbers
 from formulations.triplet_lp.comparison_data import ComparisonData
 from kernelopt.errors import Stopped
 from kernelopt.extend import Array, check
@@ -19,8 +20,6 @@ SMALL_LOSS = 0.1  # nor does one that differs from rho sum(u) by less than this 
 ROUND_OFF = 1e-12  # relative to the terms of a sum: what thousands of roundings of doubles can add up to
 BALANCING = 1.5e-7  # seconds for each entry of the kernels, measured
 EIGENPAIRS = 2e-10  # seconds over n^3 of an eigendecomposition, measured
-BLOCK = 4096  # rows of the entries of the kernels whose absolute values are kept in the cache
-LARGEST = 1e100  # larger numbers of a solver mean that it diverged; their squares would overflow
 
 
 class Multipliers(NamedTuple):
@@ -52,24 +51,15 @@ def best_multipliers(
 
 def read(data: ComparisonData, given: dict[str, Any]) -> Multipliers:
     """Return the multipliers of the programme as u and the multipliers of the cone."""
-    u = multiplier(given, "comparisons", data.T)
+    u = numbers(given.get("comparisons"), data.T)
     if data.cone == "psd":
-        Z = multiplier(given, "K >> 0", data.points.size**2).reshape(data.points.size, -1)
+        Z = numbers(given.get("K >> 0"), data.points.size**2).reshape(data.points.size, -1)
         return Multipliers(u, ((Z + Z.T) / 2).ravel())
     if data.cone == "nonnegative":
         return Multipliers(u, np.zeros(0))
-    v = multiplier(given, "dominance", data.points.size)
-    above, below = (multiplier(given, side, data.first.size) for side in ("above", "below"))
+    v = numbers(given.get("dominance"), data.points.size)
+    above, below = (numbers(given.get(side), data.first.size) for side in ("above", "below"))
     return Multipliers(u, np.concatenate([v, below - above]))
-
-
-def multiplier(given: dict[str, Any], label: str, size: int) -> Array:
-    """Return the multiplier of a constraint, zero where it is missing, not finite or too large."""
-    dual = given.get(label)
-    if dual is None:
-        return np.zeros(size)
-    flat = np.ravel(np.asarray(dual, dtype=float))
-    return np.where(np.abs(flat) < LARGEST, flat, 0.0)
 
 
 def cut(data: ComparisonData, y: Multipliers) -> Multipliers:
@@ -98,17 +88,16 @@ def value(data: ComparisonData, gamma1: float, y: Multipliers) -> float:
     with them multiplies z and u by the same share. A sum counts as larger than gamma1 where it exceeds
     gamma1 by more than the round-off of its terms.
     """
-    sizes = data.by_group(data.sizes(z_at(data, y)), np.add)
-    above = sizes > gamma1
-    if above.any():
-        terms = data.gamma2 * np.abs(data.q) + y.u @ np.abs(data.D)
-        for start in range(0, y.cone.size, BLOCK):
-            rows = slice(start, start + BLOCK)
-            terms += np.abs(y.cone[rows]) @ np.abs(data.cone_entries[rows])
-        terms = data.by_group(terms, np.add)
-        above = sizes > gamma1 + ROUND_OFF * terms
-    share = gamma1 / float(sizes[above].max()) if above.any() else 1.0
-    return data.margin * float(y.u.sum()) * share
+    sizes, bound = data.by_group(data.sizes(z_at(data, y)), np.add), data.margin * float(y.u.sum())
+    for f in np.argsort(-sizes):
+        if sizes[f] <= gamma1:
+            break
+        group = data.groups == f
+        terms = data.gamma2 * np.abs(data.q[group]) + y.u @ np.abs(data.D[:, group])
+        terms += np.abs(y.cone) @ np.abs(data.cone_entries[:, group])
+        if sizes[f] > gamma1 + ROUND_OFF * terms.sum():
+            return bound * (gamma1 / float(sizes[f]))
+    return bound
 
 
 def balanced(data: ComparisonData, gamma1: float, y: Multipliers, margin: float) -> Multipliers:

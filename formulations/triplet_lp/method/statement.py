@@ -7,10 +7,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from formulations.triplet_lp.comparison_data import ComparisonData
 from formulations.triplet_lp.method.interior import interior_weights
 from formulations.triplet_lp.method.multipliers import Multipliers
+from formulations.triplet_lp.method.rows import Rows
 from kernelopt.extend import Array, Statement
 
 SECONDS = 1e-5  # a few operations of fractions
@@ -40,21 +42,23 @@ class Source:
         return SECONDS * data.m * (data.T + data.F + pairs)
 
     def statement(self) -> Statement:
-        """Return the programme, without a witness.
+        """Return the programme, without a witness: its columns are eps, s, r and alpha, its rows are `Rows`.
 
-        Its columns are alpha, s, r and eps, and its rows in the order of `rows`.
+        The rows have the labels of the constraints of the programme. eps >= 0 is a sign of its columns.
         """
-        data = self.data
-        sizes = {"alpha": data.m, "s": data.F, "r": data.first.size, "eps": data.T}
-        columns = [f"{name}[{i}]" for name, size in sizes.items() for i in range(size)]
-        signs = [name != "r" and (name != "alpha" or data.cone == "nonnegative") for name in sizes]
-        repeated = np.repeat(signs, list(sizes.values())).tolist()
-        stated = Statement(columns, repeated)
-        starts = dict(zip(sizes, np.cumsum([0, *sizes.values()])[:-1].tolist(), strict=True))
-        stated.cost[: data.m] = data.gamma2 * data.q
-        stated.cost[starts["s"] : starts["r"]] = self.gamma1
-        stated.cost[starts["eps"] :] = 1.0
-        self.rows(stated, starts)
+        data, rows = self.data, Rows.of(self.data, self.gamma1)
+        m, T, P, n = data.m, data.T, data.first.size, data.points.size
+        x = rows.c.size - len(rows.K)
+        columns = np.repeat(["eps", "s", "r", "alpha"], [T, data.F, P, m])
+        signed = np.repeat([True, False, data.cone == "nonnegative"], [T + data.F, P, m])
+        stated = Statement([f"{name}[{j}]" for j, name in enumerate(columns)], signed.tolist())
+        stated.cost[:] = [*rows.c[:x], *rows.c[-m:]]
+        labels = ["comparisons", "eps", "group above", "group below", "above", "below", "dominance"]
+        A = sp.hstack([rows.G[:, :x], sp.csr_array(rows.G[:, x:] @ rows.K)], format="csr")
+        for i, label in enumerate(np.repeat(labels, [T, T, m, m, P, P, n])[: A.shape[0]]):
+            if label != "eps":
+                at = slice(A.indptr[i], A.indptr[i + 1])
+                stated.row(f"{label}[{i}]", A.indices[at].tolist(), (-A.data[at]).tolist(), -rows.h[i])
         return stated
 
     def prove(self, stated: Statement, certificate: Any) -> None:
@@ -63,27 +67,6 @@ class Source:
         given = {variable.name(): value for variable, value in certificate.point.items()}
         stated.x = self.point(np.asarray(given["alpha"], dtype=float))
 
-    def rows(self, stated: Statement, starts: dict[str, int]) -> None:
-        """Add the comparisons, the groups above and below, and dominance: above, below and the sums."""
-        data, alphas = self.data, range(self.data.m)
-        for t, (i, j, k) in enumerate(data.triplets.tolist()):
-            name = f"{i} is closer to {j} than to {k}"
-            stated.row(name, [*alphas, starts["eps"] + t], [*-data.D[t], -1.0], -data.margin)
-        for side in (1.0, -1.0):
-            for p, f in enumerate(data.groups.tolist()):
-                stated.row(f"size of weight {p}", [p, starts["s"] + f], [side, -1.0], 0.0)
-        pairs = list(zip(data.first.tolist(), data.second.tolist(), strict=True))
-        for side in (1.0, -1.0):
-            for c, (a, b) in enumerate(pairs):
-                name = f"size of entry ({data.points[a]}, {data.points[b]})"
-                stated.row(name, [*alphas, starts["r"] + c], [*(side * data.off[c]), -1.0], 0.0)
-        if data.cone == "dominant":
-            for i, point in enumerate(data.points.tolist()):
-                ends = [starts["r"] + c for c, pair in enumerate(pairs) if i in pair]
-                stated.row(
-                    f"dominance of {point}", [*alphas, *ends], [*-data.diagonal[i], *(1.0 for _ in ends)], 0.0
-                )
-
     def set_multipliers(self, stated: Statement) -> None:
         """Set multipliers that are feasible for the dual exactly: sum_f |z| <= gamma1, and all columns agree.
 
@@ -91,29 +74,22 @@ class Source:
         convex combination with them multiplies z and u by the same share, which is lowered until
         sum_f |z| <= gamma1 holds in fractions.
         """
-        data, one, n = self.data, Fraction(1), self.data.points.size
-        dominant = data.cone == "dominant"
-        u, cone = fractions(self.multipliers.u), fractions(self.multipliers.cone)
-        v, w = (cone[:n], cone[n:]) if dominant else (cone[:0], cone[:0])
-        cost = fractions(stated.cost[: data.m])
-        D, diagonal, off = fractions(data.D), fractions(data.diagonal), fractions(data.off)
-        centre = np.full(v.size, Fraction(data.gamma2))
-        full = D.T @ u + (diagonal.T @ v + off.T @ w if dominant else 0)
-        none = diagonal.T @ centre if dominant else np.zeros(data.m, dtype=int)
+        data, T, n = self.data, self.data.T, self.data.points.size
+        A = fractions(np.vstack([data.D, data.cone_entries]))
+        y, cost = fractions(np.concatenate(self.multipliers)), fractions(stated.cost[-data.m :])
+        centre = np.array([Fraction(0)] * y.size)
+        centre[T : T + n] += Fraction(data.gamma2)
+        full, none = A.T @ y, A.T @ centre
         largest = max(float(v) for v in self.group_sums(full - cost))
-        share = Fraction(min(1.0, self.gamma1 / largest)) if largest > 0 else one
+        share = Fraction(min(1.0, self.gamma1 / largest)) if largest > 0 else Fraction(1)
         for k in range(TRIES):
             z = share * full + (1 - share) * none - cost
             if all(total <= Fraction(self.gamma1) for total in self.group_sums(z)):
                 break
             share *= 1 - Fraction(4) ** k * Fraction(1, 2**52) if k < SHARES else 0
-        above, below = np.maximum(z, 0), np.maximum(-z, 0)
-        if not dominant:
-            stated.u = [*(share * u), *above, *(0 * below)]
-            return
-        v, w = share * v + (1 - share) * centre, share * w
-        reach = v[data.first] + v[data.second]
-        stated.u = [*(share * u), *above, *below, *((reach - w) / 2), *((reach + w) / 2), *v]
+        u, v, w = np.split(share * y + (1 - share) * centre, [T, T + n])
+        reach, below = v[data.first] + v[data.second], np.maximum(-z, 0) * (data.cone == "dominant")
+        stated.u = [*u, *np.maximum(z, 0), *below, *((reach - w) / 2), *((reach + w) / 2), *v]
 
     def group_sums(self, z: Any) -> list[Any]:
         """Return the sum over every group of |z_p|, or of its positive part for non-negative weights."""
@@ -123,17 +99,16 @@ class Source:
     def point(self, alpha: Array) -> list[Fraction]:
         """Return all variables at weights near alpha, exactly feasible."""
         data = self.data
-        incidence = [np.flatnonzero((data.first == i) | (data.second == i)) for i in range(data.points.size)]
         near = fractions(np.maximum(alpha, 0.0) if data.cone == "nonnegative" else alpha)
-        r = np.array([Fraction(0)] * data.first.size)
-        if data.cone == "dominant":
-            inner, size = np.zeros(data.m), float(np.abs(alpha).max())
-            for k in range(TRIES):
-                r, room = abs(fractions(data.off) @ near), fractions(data.diagonal) @ near
-                if all(sum(r[ends]) <= room[i] for i, ends in enumerate(incidence)):
-                    break
-                inner = interior_weights(data) if k == 0 else inner
-                near = fractions(alpha + size * 4.0 ** (k - 26) * inner) if k < MOVES else 0 * near
+        inner, size, off, diagonal = np.zeros(data.m), float(np.abs(alpha).max()), data.off, data.diagonal
+        for k in range(TRIES):
+            r, room = abs(fractions(off) @ near), fractions(diagonal) @ near
+            for ends in (data.first, data.second):
+                np.subtract.at(room, ends, r)
+            if data.cone != "dominant" or (room >= 0).all():
+                break
+            inner = interior_weights(data) if k == 0 else inner
+            near = fractions(alpha + size * 4.0 ** (k - 26) * inner) if k < MOVES else 0 * near
         s = [max(abs(near[data.groups == f])) for f in range(data.F)]
         eps = np.maximum(Fraction(data.margin) - fractions(data.D) @ near, 0)
-        return [*near, *s, *r, *eps]
+        return [*eps, *s, *r, *near]

@@ -110,13 +110,20 @@ def data_of_blobs():
     return comparison_data(grams, triplets, None, 0.02, "dominant", None, 1.0)
 
 
-def test_the_pairs_of_a_point_are_the_columns_of_its_row_of_the_incidence():
+def test_the_rows_that_are_generated_are_dominance_with_signs():
+    """K_ii >= sum_j sigma_j K_ij over the pairs of one point; at the optimum one of them is dominance."""
     data = data_of_blobs()
-    columns, incidence = Columns(data, 0.02), data.incidence.toarray()
-    for i in range(data.points.size):
-        pairs, others = columns.pairs(i)
-        assert (pairs == np.flatnonzero(incidence[i])).all()
-        assert (data.first[pairs] + data.second[pairs] == i + others).all()
+    columns, n = Columns(data, 0.02), data.points.size
+    columns.solve()
+    for row in columns.cuts.toarray():
+        (i,) = np.flatnonzero(row[:n])
+        assert row[i] == 1 and set(row[n:]) <= {-1.0, 0.0, 1.0}
+        assert (data.incidence.toarray()[i][row[n:] != 0] == 1).all()
+    alpha = columns.weights()
+    slacks = columns.cuts @ (data.cone_entries @ alpha)
+    points = np.argmax(columns.cuts.toarray()[:, :n], axis=1)
+    least = [slacks[points == i].min() for i in range(n)]
+    assert (least >= data.dominance(alpha) - 1e-9).all() and min(least) >= -1e-8
 
 
 def test_a_linear_programme_that_the_clock_has_ended_is_no_failure():

@@ -127,8 +127,8 @@ BAD = {  # name: (what is wrong, error, message)
         ParameterError,
         r"integers in 0..11, got \[-1",
     ),
-    "points that are floats": ({"points": np.arange(12.0)}, ParameterError, r"integers in 0..11.*float64"),
-    "no points": ({"points": []}, ParameterError, r"integers in 0..11"),
+    "points that are floats": ({"points": np.arange(12.0)}, ParameterError, r"integer vector.*float64"),
+    "no points": ({"points": []}, ShapeError, r"points must be an integer vector with at least one entry"),
     "an indefinite kernel with non-negative weights": (
         {"grams": spoilt((1, TRIPLETS[0, 0], TRIPLETS[0, 0]), -1.0), "cone": "nonnegative"},
         NotPSDError,

@@ -10,10 +10,9 @@ import pytest
 import kernelopt as ko
 from formulations import triplet_lp
 from formulations.triplet_lp.comparison_data import comparison_data
-from formulations.triplet_lp.method.primal_dual import iteration
-from formulations.triplet_lp.method.primal_dual.entries import Entries
-from formulations.triplet_lp.method.primal_dual.iteration import InteriorPoint
-from formulations.triplet_lp.method.primal_dual.semidefinite import common_range
+from formulations.triplet_lp.method import interior_point
+from formulations.triplet_lp.method.newton import Newton, Semidefinite, target
+from formulations.triplet_lp.method.rows import Rows
 from kernelopt.errors import ConvergenceWarning, MethodError
 from tests.every import every
 from tests.formulations.triplet_lp.cases import (
@@ -131,18 +130,21 @@ def test_the_same_bits_twice(cone):
 
 
 @cones
-def test_the_entries_give_the_triplets_and_their_adjoint(cone):
+def test_the_rows_are_the_programme(cone):
+    """At any weights, with the best values of the other variables: the same cost, and all rows hold."""
     grams, triplets, groups = plain(2)
     data = comparison_data(grams, triplets, groups, 0.02, cone, None, 1.0)
-    entries, rng = Entries(data), np.random.default_rng(0)
-    alpha = rng.normal(size=data.m)
-    at = entries.at(alpha)
-    assert entries.differences @ at.off == pytest.approx(data.D @ alpha, abs=1e-12)
-    y = entries.zeros()
-    for values in (y.off, y.diagonal, y.alpha):
-        values += rng.normal(size=values.shape)
-    product = y.off @ at.off + y.diagonal @ at.diagonal + y.alpha @ alpha
-    assert entries.adjoint(y) @ alpha == pytest.approx(product, abs=1e-10)
+    rows, rng = Rows.of(data, 0.05), np.random.default_rng(0)
+    for _ in range(3):
+        alpha = np.abs(rng.normal(size=data.m))
+        alpha[-1] += 30 * (cone == "dominant")  # the identity
+        point = data.point(alpha)
+        x = np.concatenate([point[name] for name in ("eps", "s", "r") if name in point])
+        p = np.concatenate([x, rows.K @ alpha])
+        assert rows.c @ p == pytest.approx(data.value(alpha, 0.05), rel=1e-12)
+        slacks = rows.G @ p - rows.h
+        assert slacks.min() >= -1e-12
+        assert (slacks[: data.T] > 1e-9).sum() == (data.D @ alpha > data.margin).sum()
 
 
 @cones
@@ -150,28 +152,31 @@ def test_a_newton_step_solves_the_newton_equations(cone):
     """The residuals after a full step without second-order terms are zero, with all variables eliminated."""
     grams, triplets, groups = semidefinite(2)
     data = comparison_data(grams, triplets, groups, 0.02, cone, None, 1.0)
-    iterate = InteriorPoint(data, 0.05)
+    iterate = Newton(data, 0.05)
     iterate.iterate()
     iterate.factor()
-    iterate.direction([c.centred(0.1, False) for c in iterate.constraints])
-    iterate.alpha = iterate.alpha + iterate.step
-    sums, entries = iterate.entries.zeros(), iterate.entries.at(iterate.alpha)
-    for constraint in iterate.constraints:
-        constraint.move(1.0, 1.0)
-        assert constraint.residual(entries) == pytest.approx(0.0, abs=1e-10)
-        assert constraint.dual_residual(sums) <= 1e-10
-    assert iterate.entries.adjoint(sums) == pytest.approx(iterate.cost, abs=1e-9)
+    step, rows = iterate.step([target(c, 0.1, 0 * c.v, 0 * c.v) for c in iterate.cones]), iterate.rows
+    pairs = list(zip(iterate.cones, step.dy, step.dz, strict=True))
+    left = sum(c.adjoint(c.v + dz) for c, _, dz in pairs) - rows.c
+    x, e = np.split(left, [left.size - len(rows.K)])
+    assert x == pytest.approx(0.0, abs=1e-9) and e @ rows.K == pytest.approx(0.0, abs=1e-9)
+    for c, dy, dz in pairs:
+        assert c.product(c.v, c.v + dy + dz) == pytest.approx(0.1 * c.one, abs=1e-9)
+        c.move(dy, dz)
+    p = iterate.p + step.p
+    assert rows.G @ p - rows.h == pytest.approx(iterate.cones[0].y, abs=1e-9)
+    for c in iterate.cones[1:]:
+        Y = c.V.T @ (data.cone_entries @ p[-data.m :]).reshape(c.V.shape[0], -1) @ c.V
+        assert Y == pytest.approx(c.y, abs=1e-9)
 
 
 def test_the_common_range_leaves_out_what_all_kernels_annihilate():
-    rng = np.random.default_rng(0)
-    A = rng.normal(size=(3, 6, 2))
-    A[:, 4:] = A[:, :2]  # equal points
-    kernels = A @ A.transpose(0, 2, 1)
-    V = common_range(kernels)
-    assert V.shape == (6, 4) and V.T @ V == pytest.approx(np.eye(4), abs=1e-12)
-    assert V @ (V.T @ kernels @ V) @ V.T == pytest.approx(kernels, abs=1e-12)
-    assert common_range(0 * kernels).shape[1] == 0
+    grams, triplets, groups = DEGENERATE["equal points"]
+    data = comparison_data(grams, triplets, groups, 0.02, "psd", np.arange(8), 1.0)
+    cone = Semidefinite(data, 1.0)
+    V = cone.V
+    assert V.shape == (8, 7) and V.T @ V == pytest.approx(np.eye(7), abs=1e-12)
+    assert V @ cone.kernels @ V.T == pytest.approx(grams, abs=1e-12)
 
 
 def test_a_price_is_needed():
@@ -197,7 +202,7 @@ def test_auto_takes_it_where_there_are_many_triplets(cone):
 
 def test_a_pass_that_is_predicted_to_take_longer_than_is_left_is_not_started(monkeypatch):
     """The bounds of the last iterate come back."""
-    monkeypatch.setattr(iteration, "PASSES", 1e6)
+    monkeypatch.setattr(interior_point, "PASSES", 1e6)
     formulation = formulated(*DATA["semidefinite"](0, 9, 14), gamma1=0.3, gamma2=0.05)
     with pytest.warns(ConvergenceWarning):
         solution = formulation.solve("interior-point", time_limit=20.0)
