@@ -239,8 +239,10 @@ def floor(state: Stated) -> Stated | None:
                 continue
             found = state.without(gone)
             cones = [q for q in found.problem().constraints if not isinstance(q, Inequality | Equality | PSD)]
+            if uses(cones, v):  # their arguments must be affine
+                continue
             found = found.with_variable(v, e, label)
-            if not uses(cones, v) and found.problem().is_dcp() and found.keeps_dpp():
+            if found.problem().is_dcp() and found.keeps_dpp():
                 return found
     return None
 

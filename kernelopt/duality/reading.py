@@ -22,7 +22,8 @@ from kernelopt.duality.operations import (
     unsigned,
 )
 from kernelopt.duality.symbols import Symbols
-from kernelopt.duality.tree import ONE, SUM, Tree, formula, is_row, leaf, multiplied
+from kernelopt.duality.tree import ONE, Tree, formula, is_row, leaf, multiplied
+from kernelopt.duality.written import SUM
 
 SAME_ROLE = TRANSPARENT | {"transpose", "NegExpression"}
 UNIFORM = SAME_ROLE | {"multiply", "DivExpression", "reshape", "Vec", "index", "special_index"}

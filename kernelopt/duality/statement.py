@@ -11,8 +11,8 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.duality.reading import LEQ, Reader
-from kernelopt.duality.tree import SUM, ZERO, Tree, enumerated, formula, leaf, listed
-from kernelopt.duality.written import word
+from kernelopt.duality.tree import ZERO, Tree, enumerated, formula, leaf, listed
+from kernelopt.duality.written import SUM, word
 
 SIGNS = {
     "nonneg": (">= 0", r"\geq 0"), "nonpos": ("<= 0", r"\leq 0"),

@@ -34,8 +34,8 @@ from kernelopt.duality.residuals import (
 from kernelopt.duality.solving import solved
 from kernelopt.duality.statement import Statement, constraint_lines, sign_lines
 from kernelopt.duality.symbols import dense
-from kernelopt.duality.tree import SUM, Tree, enumerated, formula, leaf, listed
-from kernelopt.duality.written import word
+from kernelopt.duality.tree import Tree, enumerated, formula, leaf, listed
+from kernelopt.duality.written import SUM, word
 from kernelopt.errors import KerneloptError
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import number

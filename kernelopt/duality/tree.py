@@ -13,58 +13,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from math import copysign, prod
-from typing import Any
 
-from kernelopt.duality.written import latex_name, number_of, word
+from kernelopt.duality.written import PRODUCT, SUM, TEMPLATES, UNIT, Template, latex_name, number_of, word
 
 Shape = tuple[int, ...]
-Template = tuple[Any, ...]  # text, LaTeX, how tightly they bind
-SUM, PRODUCT, UNIT = 0, 1, 2  # how tightly an expression binds
 FIELD = re.compile(r"([@~#])(\d+)")  # of a template; the mark says SUM, PRODUCT or UNIT
 LEAST = 3  # terms that differ by the numbers of their names alone become one sum over i
 NUMBERED = re.compile(r"(?<![A-Za-z\d.^(/])([A-Za-z]+)(\d+)(?![\d.])")  # a name with a number, such as a12
-TEMPLATES: dict[str, Template] = {
-    "quotient": ("~0 / #1", r"\frac{@0}{@1}", PRODUCT),
-    "transpose": ("#0'", r"#0^\top"),
-    "inner": ("<@0, @1>", r"\langle @0, @1\rangle"),
-    "norm": ("|@0|_@1", r"\|@0\|_{@1}"),
-    "Frobenius norm": ("|@0|_F", r"\|@0\|_{F}"),
-    "square": ("|@0|^2", r"\|@0\|_{2}^{2}"),
-    "square of a matrix": ("|@0|_F^2", r"\|@0\|_{F}^{2}"),
-    "by columns": ("@0 by columns", r"@0\ \mathrm{by\ columns}"),
-    "by rows": ("@0 by rows", r"@0\ \mathrm{by\ rows}"),
-    "power": ("#0^@1", "#0^{@1}"),
-    "index": ("#0[@1]", "#0_{[@1]}"),
-    "member": ("#0_@1", "#0_@1"),
-    "sqrt": ("sqrt(@0)", r"\sqrt{@0}"),
-    "abs": ("|@0|", r"\left|@0\right|"),
-    "plus": ("(@0)_+", r"\left(@0\right)_{+}"),
-    "apply": ("@1(@0)", "@1(@0)"),
-    "each": ("(@0)_m", r"\left(@0\right)_m"),
-    "form": ("#0' #1 #0", r"#0^\top #1 #0", PRODUCT),
-    "inverse form": ("#0' #1^+ #0", r"#0^\top #1^{+} #0", PRODUCT),
-    "x log x": ("#0 log #0", r"#0 \log #0", PRODUCT),
-    "x log y": ("#0 log(@1)", r"#0 \odot \log\left(@1\right)", PRODUCT),
-    "total": ("sum(@0)", r"\mathbf{1}^\top #0"),
-    "Trace": ("tr(@0)", r"\operatorname{tr}(@0)"),
-    "diag_vec": ("Diag(@0)", r"\operatorname{Diag}(@0)"),
-    "diag_mat": ("diag(@0)", r"\operatorname{diag}(@0)"),
-    "vec": ("vec(@0)", r"\operatorname{vec}(@0)"),
-    "mat": ("mat(@0)", r"\operatorname{mat}(@0)"),
-    "log": ("log(@0)", r"\log\left(@0\right)"),
-    "exp": ("exp(@0)", r"\exp\left(@0\right)"),
-    "logistic": ("log(1 + exp(@0))", r"\log\left(1 + e^{@0}\right)"),
-    "log_det": ("log det(@0)", r"\log\det\left(@0\right)"),
-    "log_sum_exp": ("log sum exp(@0)", r"\log \mathbf{1}^\top \exp\left(@0\right)"),
-    "lambda_max": ("lambda_max(@0)", r"\lambda_{\max}(@0)"),
-    "max": ("max(@*)", r"\max\left(@*\right)"),
-    "min": ("min(@*)", r"\min\left(@*\right)"),
-    "minimum": ("min(@*)", r"\min\left(@*\right)"),
-    "normNuc": ("|@0|_*", r"\|@0\|_{*}"),
-    "sigma_max": ("|@0|_op", r"\|@0\|_{\mathrm{op}}"),
-    "GeoMean": ("geo mean(@0)", r"\operatorname{geo\,mean}\left(@0\right)"),
-    "row": ("(@*)", r"\left(@*\right)"),
-}
 SCRIPTS = {"power": "^", "index": "_", "member": "_"}  # LaTeX has no double exponents and indices
 
 

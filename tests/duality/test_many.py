@@ -73,7 +73,9 @@ def check(problem, derive=False, back=False):
         assert [s.title for s in steps if not (s.why_not or s.residual <= 1e-3)] == []
 
 
-@every("seed", range(24))
+@every(
+    "seed", [*range(24), 1165]
+)  # of the last one a floor stands in an exponential cone, and is not inserted
 def test_random_problems(seed):
     check(random_problem(seed)[0], derive=seed % 6 == 0, back=True)
 
