@@ -344,7 +344,7 @@ def test_a_wrong_rule_is_noticed_at_its_step(monkeypatch):
         if state.gone:
             return None
         v = state.problem().variables()[0]
-        return replace(state, value=tuple(part / 2 for part in state.value), gone={v.id: (v, v)})
+        return replace(state, value=0.5 * state.value, gone={v.id: (v, v)})
 
     monkeypatch.setattr(board, "RULES", (floor,))
     x = cp.Variable(3, name="x")
