@@ -28,6 +28,7 @@ from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import copied_problem, visible_variables
 
 LONGEST = 50  # characters of a function in a title
+UNKNOWN = "its numbers are not finite, or not known as those inside of a risk"
 RULES = {
     "minus_rest": "A gradient's equation is solved",
     "log_sum_exp": "The maximum of an entropy over the simplex is a log sum exp",
@@ -119,7 +120,7 @@ class Derivative:
                 return Step(title, tuple(lines), f"{words}, {one:.6g} and {other:.6g}", rest)
         except KerneloptError as error:
             why_not = str(error).rstrip(".")
-        return Step(title, tuple(lines), "", np.nan, why_not or "its numbers are not finite")
+        return Step(title, tuple(lines), "", np.nan, why_not or UNKNOWN)
 
     def steps(self, explicit: Sequence[ExplicitRisk]) -> Iterator[tuple[str, list[Tree], str, Numbers]]:
         """Yield the steps: the Lagrangian, its terms, the gradient's equation, the rules, and duality."""
@@ -208,11 +209,14 @@ def maximum_and_value(term: Term) -> tuple[float, float]:
 
     The value of a risk is the minimum over its machines by a solver.
     """
+    exact = weighed(term)
+    if not np.isfinite(exact):  # inside of a risk variables have no values
+        return np.nan, exact
     given = [*term.weight.variables(), *(a for _, a in term.pairs)]
     fixed = {id(e): cp.Constant(dense(e.value)) for e in given}
     best = value_apart(copied_problem(cp.Problem(cp.Maximize(term.bound), term.domain), fixed))
     if not isinstance(term.atom, Risk):
-        return best, weighed(term)
+        return best, exact
     risk = cp.Problem(cp.Minimize(term.atom))
     point = [v == dense(v.value) for v in visible_variables(risk)]
     return best, float(np.sum(term.weight.value)) * value_apart(cp.Problem(risk.objective, point))
