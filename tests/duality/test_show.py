@@ -309,7 +309,7 @@ def test_a_problem_without_an_optimum_is_derived_without_checks(bound):
 
 
 def test_terms_inside_of_a_risk_are_not_checked():
-    """A risk without an entry in the table is swept through its expression, whose variables have no values."""
+    """A risk without an entry is swept through its expression, whose variables have no values."""
     found = ko.derive(RISKS["fixed kernels, block norm"]())
     assert any("inside of a risk" in step.why_not for step in found.steps)
     assert found.residual < TOLERANCE and not found.steps[-1].why_not
