@@ -1,6 +1,6 @@
 """Duality: the dual of any convex problem, in the notation of textbooks, and its derivation."""
 
-from kernelopt.duality.check import Check
+from kernelopt.duality.conditions import Check
 from kernelopt.duality.derive import Derivation, derive
 from kernelopt.duality.dual import Dual
 from kernelopt.duality.dualize import dualize

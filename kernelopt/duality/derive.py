@@ -8,7 +8,6 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.dualize import dualize
 from kernelopt.duality.layout import WIDTH, broken, latex_array, legend_text, problem_text
 from kernelopt.duality.statement import Statement
 from kernelopt.duality.steps import Derivative, Step
@@ -39,16 +38,16 @@ class Derivation:
         return float(max((step.residual for step in self.steps if not step.why_not), default=np.nan))
 
     def __str__(self) -> str:
-        parts = ["The problem\n" + problem_text(self.primal)]
+        parts = []
         for i, step in enumerate(self.steps, 1):
             lines = [line for part in step.lines for line in broken(part.text, WIDTH, "  ", "      ")]
             checked = broken(f"check: {step.checked}", WIDTH, "  ", "    ")
             parts.append("\n".join([f"{i}. {step.title}", *lines, *checked]))
-        parts.append("The dual\n" + problem_text(self.dual))
-        return "\n\n".join(parts) + legend_text(self.legend)
+        primal, dual = map(problem_text, (self.primal, self.dual))
+        whole = [f"The problem\n{primal}", *parts, f"The dual\n{dual}"]
+        return "\n\n".join(whole) + legend_text(self.legend)
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_latex_(self) -> str:
         rows = [f"**The problem**\n\n$$\n{latex_array(self.primal)}\n$$"]
@@ -92,9 +91,9 @@ def derive(problem: cp.Problem, random_state: Any = 0) -> Derivation:
 
     Notes
     -----
-    The maximum of a term is computed by a solver and compared with the value of the function. The sum of all
-    terms is compared with L, which is evaluated from the constraints as they are given. A rule is checked by
-    solving the dual before and after it, and the last step by solving the primal for itself.
+    The maximum of a term is computed by a solver and compared with the value of the function. The objective
+    less the dual function is the sum of the rows of `kkt_table`, at any points. A rule is checked by solving
+    the dual before and after it, and the last step by solving the primal for itself.
 
     Examples
     --------
@@ -112,12 +111,10 @@ def derive(problem: cp.Problem, random_state: Any = 0) -> Derivation:
       by x: y[total] <= c
     Weak and strong duality
       min L <= L <= objective
-      max over y[total] of min L = min objective, if there is a strictly feasible point
+      max min L = min objective, if there is a strictly feasible point
     >>> derivation.residual < 1e-6
     True
     """
     rng = as_generator(random_state, "random_state")
-    dualize(problem)  # raises where the problem has no dual
     with COMPILING, quietly(), np.errstate(all="ignore"):
-        dual = dualize(Structure(problem).explicit)  # on copies of the variables, whose values are set
-        return Derivation(*Derivative(dual).parts(rng))
+        return Derivation(*Derivative(Structure(problem), rng).parts())

@@ -13,17 +13,17 @@ from cvxpy.constraints.constraint import Constraint
 from cvxpy.reductions.solution import Solution
 
 from kernelopt.duality.board import Stated, on_the_board
-from kernelopt.duality.check import Check, checked, error_of
+from kernelopt.duality.conditions import Check, checked
 from kernelopt.duality.equations import Swept
 from kernelopt.duality.layout import latex_problem, problem_text
 from kernelopt.duality.naming import Shown, shown_pair
-from kernelopt.duality.residuals import set_value
-from kernelopt.duality.solving import ACCURATE, USABLE, optimize, put
+from kernelopt.duality.solving import ACCURATE, USABLE, kept, optimize, put
+from kernelopt.duality.symbols import dense
 from kernelopt.errors import ConvergenceWarning, InfeasibleError, ParameterError, UnboundedError
 from kernelopt.numerics.nearest_correlation import positive_part
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import short
-from kernelopt.threads import COMPILING
+from kernelopt.threads import COMPILING, quietly
 from kernelopt.validation import Array
 
 
@@ -56,14 +56,11 @@ class Made:
         The dual as the sweep states it; its solution has the primal point.
     states : tuple of (rule, Stated)
         What stands on the board after each rule; the first one has None for a rule.
-    parametric : bool
-        Whether parameters stay parameters.
     """
 
     structure: Structure
     swept: Swept
     states: tuple[tuple[Any, Stated], ...]
-    parametric: bool
 
     @property
     def state(self) -> Stated:
@@ -88,13 +85,14 @@ class Dual(cp.Problem):  # type: ignore[misc]
         self._solved_by_ladder = False
 
     @classmethod
-    def of(cls, structure: Structure, swept: Swept, parametric: bool) -> Dual:
+    def of(cls, structure: Structure, swept: Swept) -> Dual:
         """Return the dual of a problem that has been swept."""
-        made = Made(structure, swept, tuple(on_the_board(swept)), parametric)
+        made = Made(structure, swept, tuple(on_the_board(swept)))
         told = made.state.problem()
         value = told.objective.args[0]
         objective = cp.Minimize(-value) if structure.maximize else cp.Maximize(value)
-        return cls(objective, [c for c in told.constraints if not is_trivial(c)], made=made)
+        needed = [c for c in told.constraints if c.variables() or c.parameters() or not c.value()]
+        return cls(objective, needed, made=made)
 
     @property
     def made(self) -> Made:
@@ -145,11 +143,11 @@ class Dual(cp.Problem):  # type: ignore[misc]
         SolverError
             If no solver has an answer. As in cvxpy, an infeasible or unbounded dual has an infinite value.
         """
+        self._solved_by_ladder = False
         if args or options or self._made is None:
-            self._solved_by_ladder = False
             return super().solve(*args, **options)
         with suppress(InfeasibleError, UnboundedError):
-            self._optimize()
+            self._solved()
         return self.value
 
     def recover_primal(self, assign: bool = True) -> dict[cp.Variable, Array]:
@@ -171,7 +169,7 @@ class Dual(cp.Problem):  # type: ignore[misc]
         found = self._recovered()
         if assign:
             for variable, value in found.items():
-                set_value(variable, value)
+                variable.save_value(value)
         return found
 
     def dual_values(self) -> Multipliers:
@@ -182,7 +180,12 @@ class Dual(cp.Problem):  # type: ignore[misc]
         equations x = 0, `y[x zero]`.
         """
         self._solved()
-        return self._multipliers()
+        found = Multipliers()
+        for c, m in zip(self.primal.constraints, self.made.swept.lagrangian.multipliers, strict=False):
+            pairs = zip(m.values(), c.dual_variables, strict=True)
+            values = [np.reshape(value, v.shape, order="F") for value, v in pairs]
+            found[c] = values if len(values) > 1 else values[0]
+        return found
 
     def check(self) -> Check:
         """Return the gap, and the violations of the conditions of optimality, at the recovered point."""
@@ -190,52 +193,39 @@ class Dual(cp.Problem):  # type: ignore[misc]
         return self._checked()
 
     def _solved(self) -> None:
-        """Solve the dual unless it has been solved; then take that solution again.
-
-        Another problem with variables or constraints of the dual changes their values when it is solved.
-        """
-        if not self._solved_by_ladder or self.status not in USABLE:
-            self._optimize(stacklevel=4)
-            return
-        put(self.made.swept.problem, self.made.swept.problem.solution)
-        self._take(self.status)
-
-    def _optimize(self, stacklevel: int = 3) -> None:
         """Solve the swept dual by one solver after another, and set the status that the conditions show.
 
         These are computed without the solver. An answer that misses a tolerance of the solver is `optimal`
         where the gap, the constraints of the primal and those of the dual are accurate. An answer that the
         solver calls optimal is `optimal_inaccurate` where the gap, the constraints of the primal or their
         products with the multipliers are not: without a Slater point a small violation has a large price.
+
+        Where the dual has been solved, that solution is taken again: another problem with variables or
+        constraints of the dual changes their values when it is solved.
         """
-        checks: list[Check] = []
         swept = self.made.swept.problem
-
-        def error() -> float:
-            checks.append(self._checked())
-            return error_of(checks[-1])
-
+        if self._solved_by_ladder and self.status in USABLE:
+            put(swept, swept.solution)
+            self._take(self.status)
+            return
         self._solved_by_ladder = True
         try:
-            optimize(swept, error)
+            optimize(swept, lambda: self._checked().error)
         except (InfeasibleError, UnboundedError):
             self._take(swept.status)
             raise
-        check = min(checks, key=error_of)  # that of the answer that is kept
-        priced = check.complementarity / max(1.0, abs(check.primal), abs(check.dual))
-        status, found = str(swept.status), max(error_of(check), priced)
-        if status == cp.OPTIMAL_INACCURATE and max(found, check.stationarity) <= ACCURATE:
-            status = cp.OPTIMAL
-        elif found > ACCURATE:
-            status = cp.OPTIMAL_INACCURATE
-            warnings.warn(ConvergenceWarning(inaccurate_text(check)), stacklevel=stacklevel)
-        self._take(status)
+        check = self._checked()
+        if check.error > ACCURATE:
+            warnings.warn(ConvergenceWarning(inaccurate_text(check)), stacklevel=3)
+        accurate = swept.status == cp.OPTIMAL or check.stationarity <= ACCURATE
+        self._take(cp.OPTIMAL if accurate and check.error <= ACCURATE else cp.OPTIMAL_INACCURATE)
 
     def _take(self, status: str) -> None:
         """Take the solution of the swept dual, whose variables those on the board are."""
-        swept = self.made.swept.problem
-        value = self.made.structure.sign * best_of(swept)
-        for part in self.made.state.hidden.values():
+        swept, state = self.made.swept.problem, self.made.state
+        best = swept.solution.opt_val  # None where a constraint without variables is false
+        value = self.made.swept.sign * (-np.inf if best is None else best)
+        for part in state.hidden.values():
             part.P.save_value(positive_part(part.G.value) if status in USABLE else None)
         values = {v.id: v.value for v in self.variables()}
         put(self, Solution(status, value, values, {}, dict(swept.solution.attr)))
@@ -244,53 +234,22 @@ class Dual(cp.Problem):  # type: ignore[misc]
 
     def _recovered(self) -> dict[cp.Variable, Array]:
         """Return the primal point at the current multipliers of the gradient's equations."""
-        point = self.made.swept.point()
-        return {v: projected(v, point[v.id]) for v in self.made.structure.user_variables}
-
-    def _multipliers(self) -> Multipliers:
-        """Return the multipliers of the primal's constraints at the current values."""
-        found = Multipliers()
-        multipliers = self.made.swept.lagrangian.multipliers
-        for c, multiplier in zip(self.primal.constraints, multipliers, strict=False):
-            pairs = zip(multiplier.values(), c.dual_variables, strict=True)
-            values = [np.reshape(value, v.shape, order="F") for value, v in pairs]
-            found[c] = values if len(values) > 1 else values[0]
+        point, found = self.made.swept.point(), {}
+        for v in self.made.structure.user_variables:
+            x = np.nan_to_num(point[v.id], posinf=0.0, neginf=0.0)
+            found[v] = x if v.attributes["sparsity"] else dense(v.project(x))
         return found
 
     def _checked(self) -> Check:
         """Return the conditions of optimality at the recovered point and the current values.
 
-        They are those of the primal at the present values of its parameters, at the first ones if not DPP.
+        The variables of the primal have the values of the point meanwhile.
         """
-        made, swept = self.made, self.made.swept
-        structure = Structure(self.primal) if made.parametric and self.primal.parameters() else made.structure
-        value, point = structure.sign * best_of(swept.problem), self._recovered()
-        return checked(
-            structure,
-            {v.id: value for v, value in point.items()},
-            swept.lagrangian.multipliers,
-            value,
-            swept.problem.constraints,
-        )
-
-
-def best_of(problem: cp.Problem) -> float:
-    """Return the optimum of a maximum; cvxpy has none where a constraint without variables is false."""
-    value = problem.solution.opt_val
-    return -np.inf if value is None else float(value)
-
-
-def is_trivial(c: Constraint) -> bool:
-    """Whether a constraint has no variables and no parameters, and is true."""
-    return not c.variables() and not c.parameters() and bool(c.value())
-
-
-def projected(v: cp.Variable, value: Array) -> Array:
-    """Return a value on the set that the attributes of its variable describe."""
-    value = np.where(np.isfinite(value), value, 0.0)
-    if v.attributes["diag"] or v.attributes["sparsity"] or value.ndim > 2:
-        return value
-    return np.asarray(v.project(value))
+        made = self.made
+        with COMPILING, quietly(), np.errstate(all="ignore"), kept(made.structure.user_variables):
+            for v, value in self._recovered().items():
+                v.save_value(value)
+            return checked(made.swept, made.swept.problem.solution.opt_val)
 
 
 def inaccurate_text(check: Check) -> str:

@@ -85,14 +85,14 @@ def dualize(problem: cp.Problem) -> Dual:
     check_treatable(problem)
     structure = Structure(problem)
     with COMPILING:
-        return Dual.of(structure, *swept(structure))
+        return Dual.of(structure, swept(structure))
 
 
-def swept(structure: Structure) -> tuple[Swept, bool]:
-    """Return a problem after its sweep, and whether its parameters stay parameters.
+def swept(structure: Structure) -> Swept:
+    """Return a problem after its sweep.
 
-    They do where the problem is DPP. Elsewhere they are constants with their names and values. Variables of
-    which signs force all entries to zero are constants too.
+    Parameters stay parameters where the problem is DPP. Elsewhere they are constants with their names and
+    values. Variables of which signs force all entries to zero are constants too.
     """
     problem = structure.problem
     parametric = bool(problem.is_dpp())
@@ -108,7 +108,7 @@ def swept(structure: Structure) -> tuple[Swept, bool]:
             loss = copied_loss(node.learner.loss, {id(p): p.value for p in given})
             constants[id(node)] = risk_on(node.learner, kernels, loss)
         problem = copied_problem(problem, constants)
-    return Swept(problem, structure, zero), parametric
+    return Swept(problem, structure, zero)
 
 
 def check_treatable(problem: cp.Problem) -> None:

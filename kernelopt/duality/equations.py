@@ -189,8 +189,16 @@ class Swept:
     ----------
     lagrangian : Lagrangian
     equations : list of Equation
+    own : list of Equation
+        The equations of the variables of the problem.
+    stated : list of Multiplier
+        Those of the constraints of the problem and of the bounds of its variables, not of parts of an atom.
     value : list of cvxpy expressions
         The terms of the dual function of the minimisation.
+    primal : cp.Problem
+        The problem that was swept.
+    sign : float
+        -1.0 for a maximisation, which is swept as the minimum of minus its objective.
     problem : cp.Problem
         Its maximum over all multipliers; the variables are the multipliers of the gradient's equations.
     unused : list of cp.Variable
@@ -201,6 +209,7 @@ class Swept:
 
     def __init__(self, problem: cp.Problem, structure: Structure, zero: dict[int, Mask]) -> None:
         variables, names, self.zero = structure.user_variables, renamed(structure), zero
+        self.primal, self.sign = problem, structure.sign
         swept = Sweep(problem, names, implied_constraints(variables, names, zero))
         self.new, self.lagrangian = swept.new, swept.found
         terms, gradient = swept.found.terms, swept.found.gradient
@@ -208,6 +217,11 @@ class Swept:
         self.equations = [equation_of(v, names.get(v.id, v.name()), gradient[v]) for v in order]
         self.unused = [v for v in variables if v not in gradient]
         self.value = [-t.cost for t in terms if not t.cost.is_zero()] + swept.found.value
+        users, found = {v.id for v in variables}, swept.found.multipliers
+        self.own = [e for e in self.equations if e.variable.id in users]
+        self.stated = [
+            m for m in found if m.user or users >= {v.id for _, e in m.terms for v in e.variables()}
+        ]
         constraints = [c for t in terms for c in t.domain] + swept.found.cones
         constraints += [e.constraint for e in self.equations]
         self.problem = cp.Problem(cp.Maximize(total(self.value)), constraints)

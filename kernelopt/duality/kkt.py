@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.conditions import Condition, Measurement
-from kernelopt.duality.dualize import check_treatable
-from kernelopt.errors import InputError
+from kernelopt.duality.conditions import Condition, conditions, objective
+from kernelopt.duality.dualize import check_treatable, swept
+from kernelopt.duality.solving import solved_at
+from kernelopt.duality.symbols import dense
+from kernelopt.errors import InputError, KerneloptError
 from kernelopt.plain_tables import html_table, text_table
 from kernelopt.structure.gate import check_is_problem
 from kernelopt.structure.structure import Structure
+from kernelopt.structure.trees import risks
 from kernelopt.threads import COMPILING, quietly
 from kernelopt.validation import shown
 
@@ -38,8 +42,8 @@ class KKT:
         return max((c.relative for c in self.conditions if not c.why_not), default=np.nan)
 
     @property
-    def _rows(self) -> list[tuple[str, str, str, str]]:
-        rows, last = [], ""
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows, last = list[tuple[str, ...]](), ""
         for c in self.conditions:
             where = c.where if len(c.where) <= WHERE else c.where[: WHERE - 3] + "..."
             numbers = ("-", "-") if c.why_not else (f"{c.residual:.1e}", f"{c.relative:.1e}")
@@ -55,8 +59,7 @@ class KKT:
     def __str__(self) -> str:
         return "\n".join([text_table(HEADER, self._rows, 2), *self._notes])
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         notes = html_table([[note] for note in self._notes]) if self._notes else ""
@@ -74,14 +77,12 @@ def kkt_table(solution: Any, problem: cp.Problem | None = None) -> KKT:
       and of the dual cones,
     * stationarity: the distance of the gradient of the Lagrangian by a variable from the cone in which it
       must be, zero for a free variable, non-negative for one with x >= 0,
-    * complementarity: <multiplier, slack> of a constraint, a bound or an equation x = 0 that signs imply,
-      <gradient, x> of a variable with a sign, <S - alpha alpha', K> of a kernel and
-      <s - (alpha'K_m alpha)_m, theta> of weights of kernels,
+    * complementarity: <multiplier, slack> of a constraint, a bound or an equation x = 0 that signs imply, and
+      <gradient, x> of a variable with a sign,
     * subgradient: u g(a) + cost - <y, a> of every term u g(a), which vanishes where y / u is a subgradient of
-      g at a, by Fenchel and Young's equality,
-    * the machine: loss(z) + alpha'z = l(alpha) at its predictions z on the labelled points, and f = K alpha,
-      measured as 1/2 f'K^+ f + 1/2 alpha'K alpha - alpha'f,
-    * the gap: the objective at the machine less the dual function, which bounds all the others together.
+      g at a, by Fenchel and Young's equality; the value of a risk is the one of the certificate's machine,
+    * the gap: the objective less the dual function. Where the gradient vanishes it is the sum of the products
+      and the terms.
 
     Parameters
     ----------
@@ -106,8 +107,8 @@ def kkt_table(solution: Any, problem: cp.Problem | None = None) -> KKT:
     Notes
     -----
     The last column is the residual relative to the size of the terms: the larger side of a constraint, the
-    largest term of a gradient, and for products the value of the objective or the risk. Multipliers of the
-    atoms of the problem are named as in `dualize`: "forms" is s >= (alpha'K_m alpha)_m.
+    largest term of a gradient, and for products the value of the objective. Multipliers of the atoms
+    of the problem are named as in `dualize`: "forms" is s >= (alpha'K_m alpha)_m.
 
     Examples
     --------
@@ -142,4 +143,34 @@ def kkt_table(solution: Any, problem: cp.Problem | None = None) -> KKT:
     if not certificate.point and hasattr(solution, "point_in"):  # it was loaded, without the variables
         certificate = replace(certificate, point=solution.point_in(problem))
     with COMPILING, quietly(), np.errstate(all="ignore"):
-        return KKT(tuple(Measurement(Structure(problem), certificate).conditions()))
+        return KKT(tuple(conditions_at(Structure(problem), certificate)))
+
+
+def conditions_at(structure: Structure, certificate: Any) -> Iterator[Condition]:
+    """Yield the conditions at the point and the alphas of a certificate, with the best other multipliers.
+
+    The problem is swept on the structure's copies of the variables, which get the values of the point.
+    """
+    point = {variable.id: value for variable, value in certificate.point.items()}
+    missing = [v.name() for v in structure.variables if v.id not in point]
+    if missing:
+        raise InputError(
+            f"the solution must have a point of this problem, got none for {', '.join(missing)} in "
+            "kkt_table. Pass the problem that was solved, and a solution that is feasible."
+        )
+    found = swept(Structure(structure.explicit))
+    for v in structure.variables:
+        v.save_value(dense(point[v.id]))
+    nodes = risks(found.primal)
+    for node, machine in zip(nodes, certificate.machines, strict=False):
+        node.remember(machine)
+    dual, why_not = np.nan, ""
+    try:
+        dual = solved_at(found, dict(zip(map(id, nodes), certificate.alphas, strict=False)))
+    except KerneloptError as error:
+        why_not = f"no multipliers were found for the alpha of the certificate ({error})"
+    seen = list[tuple[Any, ...]]()
+    for c in conditions(found, dual, max(abs(objective(found)), certificate.floor), why_not):
+        again = f" ({seen.count(c[:2]) + 1})" if c[:2] in seen else ""
+        seen.append(c[:2])
+        yield c._replace(where=c.where + again)

@@ -47,6 +47,11 @@ class Term:
         return list(found.values())
 
     @property
+    def alphas(self) -> list[cp.Variable]:
+        """The fit of a risk, empty for any other atom."""
+        return [v for v in self.variables if v.name().startswith("alpha")]
+
+    @property
     def bound(self) -> cp.Expression:
         """<y, a> - cost, whose maximum is u g(a)."""
         gain = total([pairing(y, a) for y, a in self.pairs])

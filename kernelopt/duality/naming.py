@@ -111,7 +111,7 @@ def multiplier_tags(made: Made) -> Tags:
     for m in found.multipliers:
         tags[id(next(lifted)) if m.user else m.name] = tuple(leaf(v.name()) for v in m.variables)
     for term in found.terms:
-        alphas = tuple(leaf(v.name()) for v in term.variables if v.name().startswith("alpha"))
+        alphas = tuple(leaf(v.name()) for v in term.alphas)
         tags |= {("risk", id(term.atom)): alphas} if alphas else {}
     return tags
 

@@ -1,161 +1,31 @@
-"""Values of terms, constraints and multipliers at given points, for `check`, `derive` and `kkt_table`."""
+"""The present values of expressions inside of their domains, and how far constraints are from true."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from operator import add
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
 from cvxpy.atoms.affine.add_expr import AddExpression
+from cvxpy.atoms.affine.affine_atom import AffAtom
 from cvxpy.atoms.affine.promote import Promote
 from cvxpy.atoms.affine.sum import Sum
 from cvxpy.atoms.affine.unary_operators import NegExpression
+from cvxpy.atoms.atom import Atom
+from cvxpy.constraints import PSD
 from cvxpy.constraints.constraint import Constraint
 
-from kernelopt.duality.cones import slacks
-from kernelopt.duality.equations import Swept
-from kernelopt.duality.lagrangian import Multiplier, Term
-from kernelopt.duality.solving import solved
+from kernelopt.duality.solving import ACCURATE
 from kernelopt.duality.symbols import dense
-from kernelopt.errors import SolverError
 from kernelopt.language.risk import Risk
+from kernelopt.structure.affine import affine, flat
 from kernelopt.structure.residuals import violation
-from kernelopt.structure.structure import Structure
-from kernelopt.structure.trees import copied_problem, number
-from kernelopt.validation import Array
+from kernelopt.structure.structure import ENTRYWISE
+from kernelopt.structure.trees import nodes, replaced, with_args
+from kernelopt.structure.zero_weights import ROUNDING_SHARE, senses, sizes_of_terms
 
-
-def set_value(variable: cp.Variable, value: Any) -> None:
-    """Set the value of a variable; cvxpy wants a sparse one as its entries."""
-    if variable.attributes["sparsity"]:
-        rows, columns = variable.sparse_idx
-        variable.value_sparse = sp.coo_array((dense(value)[rows, columns], (rows, columns)), variable.shape)
-    else:
-        variable.save_value(dense(value))
-
-
-def set_point(structure: Structure, point: Mapping[int, Any], risks: Sequence[float] = ()) -> None:
-    """Set the structure's variables to a point by their ids, and the stand-ins of the risks to their values.
-
-    `risks` holds the values of the risks; those that are missing are trained.
-    """
-    for variable in structure.variables:
-        set_value(variable, point[variable.id])
-    for k, term in enumerate(structure.risks):
-        kernels = term.values() if k >= len(risks) else None
-        trained = np.inf if kernels is None else term.learner.train(kernels).value
-        term.stand_in.save_value(np.asarray(risks[k] if k < len(risks) else trained))
-
-
-def objective_at(structure: Structure, point: Mapping[int, Any], risks: Sequence[float] = ()) -> float:
-    """Return the objective of the minimisation at a point, which is set as in `set_point`."""
-    with np.errstate(all="ignore"):
-        set_point(structure, point, risks)
-        return structure.sign * number(structure.lifted.objective.args[0])
-
-
-def alphas(swept: Swept) -> list[tuple[Term, cp.Variable]]:
-    """Return the risks that the table knows, each with its alpha."""
-    terms = [t for t in swept.lagrangian.terms if isinstance(t.atom, Risk)]
-    return [(t, next(v for v in t.variables if v.name().startswith("alpha"))) for t in terms]
-
-
-def solved_at(swept: Swept, fixed: Sequence[tuple[Term, cp.Variable, Any]]) -> float:
-    """Solve the swept dual with given alphas, set all its variables and multipliers, and return the value.
-
-    Constraints on the given variables alone are left out: they hold, or are measured elsewhere.
-    """
-    whole = swept.problem
-    given = {id(alpha): term.unit * cp.Constant(value) for term, alpha, value in fixed}
-    copied = copied_problem(whole, dict(given))
-    value = solved(cp.Problem(copied.objective, [c for c in copied.constraints if c.variables()]))
-    for constraint, copy in zip(whole.constraints, copied.constraints, strict=True):
-        for own, found in zip(constraint.dual_variables, copy.dual_variables, strict=True):
-            own.save_value(found.value)
-    for v in whole.variables():
-        if id(v) in given:
-            v.save_value(given[id(v)].value)
-        elif v.value is None:
-            v.save_value(np.zeros(v.shape))
-    return value
-
-
-def present(e: cp.Expression) -> Array:
-    """Return the present value of an expression as a dense array.
-
-    Raises
-    ------
-    SolverError
-        If it has a variable without a value.
-    """
-    if e.value is None:
-        raise SolverError("a check must know all variables, got none for those inside of a risk.")
-    return dense(e.value)
-
-
-@np.errstate(all="ignore")
-def weighed(term: Term) -> float:
-    """Return u g(a) at the present values, zero where u is."""
-    return float(np.nansum(dense(term.weight.value) * term.sign * dense(term.atom.value)))
-
-
-@np.errstate(all="ignore")
-def residual(term: Term) -> float:
-    """Return u g(a) + cost - <y, a> at the present values: never negative, and zero at a subgradient."""
-    return weighed(term) - number(present(term.bound))
-
-
-def near_random(
-    variables: Sequence[cp.Variable], constraints: list[Constraint], rng: np.random.Generator
-) -> None:
-    """Set variables, which hold a feasible point, to a random one: half way to one near to random values.
-
-    The other point is the projection of random values, of the size of the first one's, on the constraints;
-    all points between the two are feasible.
-    """
-    now = [dense(v.value) for v in variables]
-    size = max(map(largest, now), default=0.0) or 1.0
-    distances = [cp.sum_squares(v - rng.normal(scale=size, size=v.shape)) for v in variables]
-    if distances:
-        solved(cp.Problem(cp.Minimize(cp.sum(distances) / size**2), constraints))
-    for v, value in zip(variables, now, strict=True):
-        set_value(v, (value + dense(v.value)) / 2)
-
-
-def risk_residual(term: Term, alpha: Array) -> float:
-    """Return how far the minimum of loss(z) + alpha'z over z is from l(alpha), which the loss states."""
-    learner = term.atom.learner
-    alpha = learner.loss.project(alpha / term.unit.value, learner.y, learner.bias is not None)
-    z = cp.Variable(learner.n)
-    least = solved(cp.Problem(cp.Minimize(learner.loss.expression(z, learner.y) + alpha @ z)))
-    value = learner.loss.dual_value(alpha, learner.y)
-    return float(abs(least - value) / max(1.0, abs(value)))
-
-
-def maximum_of(term: Term) -> float:
-    """Return the maximum over the variables of a term of <y, a> - cost, at the values of its arguments."""
-    given = [*term.weight.variables(), *(a for _, a in term.pairs)]
-    fixed = {id(e): cp.Constant(present(e)) for e in given}
-    problem = copied_problem(cp.Problem(cp.Maximize(term.bound), term.domain), fixed)
-    return value_apart(cp.Problem(problem.objective, [c for c in problem.constraints if c.variables()]))
-
-
-def value_apart(problem: cp.Problem) -> float:
-    """Return the optimum of a problem, and leave its variables the values that they have."""
-    old = [(v, v.value) for v in problem.variables()]
-    try:
-        return solved(problem)
-    finally:
-        for v, value in old:
-            v.save_value(value)
-
-
-def product(constraint: Any, multiplier: Multiplier) -> float:
-    """Return <multiplier, slack> of a constraint, nan where it has variables without values."""
-    pairs = zip(slacks(constraint), multiplier.values(), strict=False)
-    return float(sum(np.sum(dense(e.value) * v) for e, v in pairs))
+FAR = 1e-2  # of the largest entry, or of one: a point is no solution where a constraint is further away
 
 
 def largest(value: Any) -> float:
@@ -163,9 +33,9 @@ def largest(value: Any) -> float:
     return float(np.max(np.abs(dense(value)), initial=0.0))
 
 
-def largest_violation(constraints: Sequence[Constraint]) -> float:
-    """Return the largest violation of some constraints, zero where there are none."""
-    return max((largest(violation(c)) for c in constraints), default=0.0)
+def violated(constraint: Constraint) -> float:
+    """Return the largest violation of an entry, or a cone, of a constraint."""
+    return largest(violation(constraint))
 
 
 def magnitude(node: Any) -> float:
@@ -173,3 +43,55 @@ def magnitude(node: Any) -> float:
     if isinstance(node, AddExpression | NegExpression | Sum | Promote | Constraint):
         return max((magnitude(arg) for arg in node.args), default=0.0)
     return 0.0 if node.value is None else largest(node.value)
+
+
+def measured(e: cp.Expression) -> float:
+    """Return the value of a scalar expression inside of its domain, nan where a variable has none."""
+    return float(np.sum(dense(inside(e).value)))
+
+
+@np.errstate(all="ignore")  # cvxpy evaluates atoms outside of their domains
+def inside(root: Any) -> Any:
+    """Return an expression, or a constraint, with atoms whose arguments are inside of their domains.
+
+    Solvers place points in cones up to a tolerance, and an entropy at -1e-10 is infinite. So arguments that
+    are outside of the domain of an atom by at most `ACCURATE` of the largest entry, or of one, are moved
+    inside by as much; of a matrix, its eigenvalues are. A risk has its value.
+    """
+    memo: dict[int, Any] = {}
+    for node in reversed(list(nodes(root))):  # arguments first
+        if isinstance(node, Risk):
+            memo[id(node)] = cp.Constant(node.value)
+        elif isinstance(node, Atom) and not isinstance(node, AffAtom):
+            here = replaced(node, memo)
+            domain, size = here._domain(), max(1.0, *(largest(a.value) for a in here.args))
+            off, matrix = max(map(violated, domain), default=0.0), any(isinstance(c, PSD) for c in domain)
+            if 0 < off <= ACCURATE * size:
+                by = [2 * off * (np.eye(*a.shape) if matrix and a.ndim == 2 else 1.0) for a in here.args]
+                memo[id(node)] = with_args(here, list(map(add, here.args, by)))
+    return replaced(root, memo)
+
+
+def off_by(constraint: Any) -> float:
+    """Return the violation of a constraint, or its distance where no point near by meets it and the signs.
+
+    The violation of 1e-9 x <= 1e-9 at x = 2 is 1e-9, and the distance is 1. It counts where it is above
+    `FAR` of the largest entry, or of one. Non-negative variables stay so. Coefficients that are rounding
+    errors of a difference do not count.
+    """
+    found = violated(inside(constraint))
+    read = affine(constraint.expr) if isinstance(constraint, ENTRYWISE) else None
+    if read is None or not read.matrices:
+        return found
+    step = FAR * max(1.0, *(largest(v.value) for v in read.matrices))
+    terms = sizes_of_terms(constraint.expr)
+    for sense in senses(constraint):
+        least, slope = sense * read.constant, np.finfo(float).tiny
+        for v, matrix in read.matrices.items():
+            exact = sense * matrix.multiply(abs(matrix) > ROUNDING_SHARE * terms.get(v.id, 0 * matrix))
+            up, down, low = exact.maximum(0), exact.minimum(0), flat(v.value) - step
+            room = np.maximum(low, 0.0) if v.is_nonneg() else low
+            least = least + up @ room + down @ (low + 2 * step)
+            slope = slope + up @ (room == low) - down @ np.ones(v.size)
+        found = float(np.max((step + least / slope)[least > 0], initial=found))
+    return found

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
 from cvxpy.reductions.solution import Solution
 
 from kernelopt.conic.ladder import ladder, run_solver
+from kernelopt.duality.equations import Swept
 from kernelopt.errors import InfeasibleError, SolverError, UnboundedError
 from kernelopt.threads import quietly
 
@@ -37,8 +40,7 @@ def optimize(problem: cp.Problem, error: Callable[[], float] = float) -> None:
     InfeasibleError, UnboundedError, SolverError
         If no solver has an answer; the class is that of the last status.
     """
-    semidefinite = (c for c in problem.constraints if isinstance(c, cp.constraints.PSD))
-    order = max((c.args[0].shape[0] for c in semidefinite), default=0)
+    order = max((c.shape[0] for c in problem.constraints if isinstance(c, cp.constraints.PSD)), default=0)
     statuses, best, least = [], None, np.inf
     for attempt in ladder(linear=problem.is_lp(), order=order):
         result = run_solver(problem, attempt)
@@ -71,3 +73,30 @@ def solved(problem: cp.Problem) -> float:
     with quietly():
         optimize(problem)
     return float(problem.solution.opt_val)
+
+
+@contextmanager
+def kept(variables: Iterable[cp.Variable]) -> Iterator[None]:
+    """Give variables their present values back in the end."""
+    old = [(v, v.value) for v in variables]
+    try:
+        yield
+    finally:
+        for v, value in old:
+            v.save_value(value)
+
+
+def solved_at(swept: Swept, given: Mapping[int, Any]) -> float:
+    """Solve the swept dual with given alphas, set all its variables and multipliers, and return the value.
+
+    `given` has the alphas by the ids of the risks. Constraints on them alone are left out: they hold, or are
+    measured elsewhere.
+    """
+    known = [(t, id(t.atom)) for t in swept.lagrangian.terms if id(t.atom) in given]
+    fixed = {alpha: t.unit * given[key] for t, key in known for alpha in t.alphas}
+    constraints = [alpha == value for alpha, value in fixed.items()]
+    constraints += [c for c in swept.problem.constraints if not {*c.variables()} <= {*fixed}]
+    found = solved(cp.Problem(swept.problem.objective, constraints))
+    for alpha, value in fixed.items():  # without the error of a solver
+        alpha.save_value(value.value)
+    return found

@@ -1,57 +1,43 @@
-"""The steps from a problem to its dual, each with a check at a random point, or by solving."""
+"""The steps from a problem to its dual, each with a check at random points, or by solving."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import cvxpy as cp
 import numpy as np
-from cvxpy.constraints import Equality, Inequality, NonPos, Zero
+from cvxpy.constraints.constraint import Constraint
 
-from kernelopt.duality.board import Stated
-from kernelopt.duality.cones import slacks
-from kernelopt.duality.dual import Dual
-from kernelopt.duality.lagrangian import Term, pairing, times
+from kernelopt.duality.conditions import objective, parts_of_gap, weighed
+from kernelopt.duality.dualize import dualize
+from kernelopt.duality.lagrangian import Term, pairing, times, total
 from kernelopt.duality.naming import multiplier_tags, notation_of, stated_dual
-from kernelopt.duality.operations import added
 from kernelopt.duality.primal import ExplicitRisk, primal_of
 from kernelopt.duality.reading import Reader
-from kernelopt.duality.residuals import (
-    alphas,
-    largest_violation,
-    maximum_of,
-    near_random,
-    objective_at,
-    present,
-    residual,
-    risk_residual,
-    set_value,
-    value_apart,
-    weighed,
-)
-from kernelopt.duality.solving import solved
-from kernelopt.duality.statement import Statement, constraint_lines, sign_lines
+from kernelopt.duality.residuals import largest, measured
+from kernelopt.duality.solving import kept, solved
+from kernelopt.duality.statement import Statement, constraint_lines, statement_of
 from kernelopt.duality.symbols import dense
-from kernelopt.duality.tree import Tree, enumerated, formula, leaf, listed
-from kernelopt.duality.written import SUM, word
+from kernelopt.duality.tree import Tree, formula, leaf, listed
+from kernelopt.duality.written import SUM
 from kernelopt.errors import KerneloptError
+from kernelopt.language.risk import Risk
 from kernelopt.structure.structure import Structure
-from kernelopt.structure.trees import number
+from kernelopt.structure.trees import copied_problem, visible_variables
 
 LONGEST = 50  # characters of a function in a title
+UNKNOWN = "its numbers are not finite, or not known as those inside of a risk"
 RULES = {
     "minus_rest": "A gradient's equation is solved",
-    "log_sum_exp": "An entropy over the simplex",
-    "positive_part": "A square over a cone",
+    "log_sum_exp": "The maximum of an entropy over the simplex is a log sum exp",
+    "positive_part": "The minimum of a square over a cone is at a projection",
     "floor": "A variable is at its floor",
     "absorbed": "The multiplier of K >> 0 is absorbed",
 }
-WORDS = {
-    "log_sum_exp": "the maximum over the multiplier of the sum is a log sum exp",
-    "positive_part": "the minimum of a square over a cone is at a projection",
-}
+Numbers = Callable[[], Iterable[float]]
 Parts = tuple[Statement, Statement, "tuple[Step, ...]", tuple[tuple[str, str], ...]]
 
 
@@ -87,185 +73,151 @@ class Step:
 
 
 class Derivative:
-    """The state of a derivation: a dual of a problem whose variables may be set, and its notation."""
+    """The state of a derivation: a dual of a problem whose variables may be set, and how it is written."""
 
-    def __init__(self, dual: Dual) -> None:
-        self.dual, self.made, self.swept = dual, dual.made, dual.made.swept
-        self.structure: Structure = dual.made.structure
-        self.notation = notation_of(self.structure, dual)
-        self.notation.symbols.taken |= {v.name() for v in self.swept.problem.variables()}
-        self.users = {v.id for v in self.structure.user_variables}
-        self.equations = [e for e in self.swept.equations if e.variable.id in self.users]
-
-    def parts(self, rng: np.random.Generator) -> Parts:
-        """Return the primal, the dual, the steps with their checks, and the legend."""
-        primal, explicit = primal_of(self.structure, self.notation, multiplier_tags(self.made))
-        self.why_not = ""
+    def __init__(self, given: Structure, rng: np.random.Generator) -> None:
+        self.given, self.dual = given, dualize(given.explicit)  # on copies of the variables
+        self.made, self.swept, self.why_not = self.dual.made, self.dual.made.swept, ""
+        self.write = notation_of(self.made.structure, self.dual)
+        self.write.symbols.taken |= {v.name() for v in self.swept.problem.variables()}
         try:
             self.set_point(rng)
         except KerneloptError as error:
             self.why_not = str(error).rstrip(".")
-        steps = [self.first_step()]
-        titles = {}
-        for risk, term in zip(explicit, self.structure.risks, strict=True):
-            self.notation.substitutes[id(term.node)] = least(risk, self.notation)
-            over = listed([self.notation(v) for v in risk.variables])
-            titles[id(term.node)] = f"The minimum over {over.text}"
-        steps += [self.term_step(term, titles.get(id(term.atom))) for term in self.swept.lagrangian.terms]
-        steps += [self.gradient_step()] if self.swept.equations else []
-        steps += [*self.rule_steps(), self.last_step()]
-        stated = stated_dual(self.dual, self.notation, self.made)
-        return primal, stated, tuple(steps), tuple(self.notation.symbols.printed().items())
 
     def set_point(self, rng: np.random.Generator) -> None:
         """Set random feasible points of the primal, which is solved by itself, and of the swept dual."""
-        structure, problem = self.structure, self.swept.problem
-        explicit, sign = structure.explicit, structure.sign
-        constraints = [*explicit.constraints, *structure.domains]
-        self.optimum = sign * self.dual.check().dual
-        self.best = solved(cp.Problem(cp.Minimize(sign * explicit.objective.args[0]), constraints))
-        self.off = largest_violation(constraints)
-        domains = [c for c in structure.atom_domains if c.is_dcp()]
-        near_random(structure.variables, [*constraints, *domains], rng)
-        point = {v.id: v.value for v in structure.variables}
-        for variable in structure.user_variables:
-            set_value(variable, point[variable.id])
-        self.P = objective_at(structure, point)
-        dual = problem.objective.args[0]
-        near_random(problem.variables(), [*problem.constraints, *(c for c in dual.domain if c.is_dcp())], rng)
-        self.D = number(present(dual))
-        self.L = sign * number(present(structure.problem.objective.args[0]))
-        for m in self.swept.lagrangian.multipliers:
-            if m.user or self.users >= {v.id for _, e in m.terms for v in e.variables()}:
-                self.L += sum(number(present(pairing(W, e))) for W, e in m.terms)
-        self.size = max(1.0, abs(self.P), abs(self.D), abs(self.L))
+        given, problem, sign = self.given, self.swept.problem, self.given.sign
+        stated, value = [*given.explicit.constraints, *given.domains], problem.objective.args[0]
+        self.optima = [sign * self.dual.check().dual]
+        self.optima.append(solved(cp.Problem(cp.Minimize(sign * given.explicit.objective.args[0]), stated)))
+        near_random(given.variables, [*stated, *given.atom_domains], rng)
+        for v in {*given.explicit.variables()} - {*given.variables}:  # inside of a risk
+            v.save_value(None)
+        near_random(problem.variables(), [*problem.constraints, *value.domain], rng)
+        losses = [part.residual for part in parts_of_gap(self.swept)]
+        self.products = losses[: len(self.swept.stated)]
+        self.sums = [measured(value) + sum(losses), objective(self.swept)]
+        if len(self.swept.own) < len(self.swept.equations):  # what the cones of an atom leave is >= 0
+            self.sums[0] = max(self.sums)
 
-    def step(self, title: str, lines: Sequence[Tree], check: Callable[[], tuple[str, float]]) -> Step:
-        """Return a step with its check, a function that returns the words and the residual.
+    def parts(self) -> Parts:
+        """Return the primal, the dual, the steps with their checks, and the legend."""
+        primal, explicit = primal_of(self.made.structure, self.write, multiplier_tags(self.made))
+        steps = tuple(self.checked(*given) for given in self.steps(explicit))
+        stated = stated_dual(self.dual, self.write, self.made)
+        return primal, stated, steps, tuple(self.write.symbols.printed().items())
+
+    def checked(self, title: str, lines: Sequence[Tree], words: str, check: Numbers) -> Step:
+        """Return a step with its check, a function that returns two numbers that are to be one.
 
         A check that no solver can compute says nothing of the step, which is returned with the reason.
         """
         why_not = self.why_not
-        if not why_not:
-            try:
-                words, rest = check()
-                if np.isfinite(rest):
-                    return Step(title, tuple(lines), words, rest)
-                why_not = f"its numbers are not finite ({words})"
-            except KerneloptError as error:
-                why_not = str(error).rstrip(".")
-        return Step(title, tuple(lines), "", np.nan, why_not)
+        try:
+            one, other = (np.nan, np.nan) if why_not else check()
+            rest = abs(one - other) / max(1.0, abs(one), abs(other))
+            if np.isfinite(rest):
+                return Step(title, tuple(lines), f"{words}, {one:.6g} and {other:.6g}", rest)
+        except KerneloptError as error:
+            why_not = str(error).rstrip(".")
+        return Step(title, tuple(lines), "", np.nan, why_not or UNKNOWN)
 
-    def first_step(self) -> Step:
-        """Return the step that states the Lagrangian: the objective, and multipliers times constraints."""
-        lifted = self.structure.lifted
-        whole = self.notation(lifted.objective.args[0])
-        parts = [whole.times(self.structure.sign)]
-        for constraint, m in zip(lifted.constraints, self.swept.lagrangian.multipliers, strict=False):
-            for y, e in zip(m.variables, slacks(constraint), strict=False):
-                term = self.notation(y @ e if e.ndim == y.ndim == 1 else pairing(y, e))
-                plus = isinstance(constraint, Equality | Inequality | Zero | NonPos)
-                parts.append(term if plus else term.times(-1.0))
-
-        def check() -> tuple[str, float]:
-            words = f"at random feasible points it is {self.L:.6g}, at most the objective {self.P:.6g}"
-            return words, max(0.0, self.L - self.P) / self.size
-
-        return self.step("The Lagrangian", [formula("L = @0", "L = @0", added(parts))], check)
-
-    def term_step(self, term: Term, title: str | None) -> Step:
-        """Return the step that states one term as a maximum over its dual variables."""
-        variables, name = term.variables, self.notation(term.atom)
-        over = listed(enumerated([self.notation(v) for v in variables]))
-        whole = self.notation(times(term.weight, term.atom if term.sign > 0 else -term.atom))
-        lines = [
-            whole,
-            formula("  = max over @0 of @1", r"\quad = \max_{@0}\ @1", over, self.notation(term.bound)),
-        ]
-        conditions = [
-            *constraint_lines(term.domain, self.notation, {}),
-            *sign_lines(variables, self.notation),
-        ]
-        if conditions:
-            stated = listed([line.whole for line in conditions])
-            lines.append(formula("  where @0", r"\quad\mathrm{where}\ @0", stated))
-        shown = name.text if len(name.text) <= LONGEST else name.text[:LONGEST] + "..."
-
-        def check() -> tuple[str, float]:
-            best, exact = maximum_of(term), weighed(term)
-            words = f"the maximum by a solver, {best:.6g}, against the value, {exact:.6g}"
-            rest = abs(best - exact) / max(1.0, abs(exact))
-            if title:
-                words += ", and the minimum of the loss against its conjugate"
-                (alpha,) = (v.value for t, v in alphas(self.swept) if t is term)
-                rest = max(rest, risk_residual(term, alpha))
-            return words, rest
-
-        return self.step(title or f"The conjugate of {shown}", lines, check)
-
-    def gradient_step(self) -> Step:
-        """Return the step that collects the gradient by every variable."""
-        lines = []
-        for equation in self.equations:
-            self.notation.symbols.place = equation.constraint.label
-            chain = self.notation.constraint(equation.constraint)
-            by = self.notation(equation.variable)
-            lines.append(formula("by @0: @1", r"\mathrm{by}\ @0:\ @1", by, listed(chain, " ", " ")))
-
-        def check() -> tuple[str, float]:
-            rest = self.L - self.D - sum(residual(term) for term in self.swept.lagrangian.terms)
-            rest -= sum(np.sum(dense(e.gradient.value) * dense(e.variable.value)) for e in self.equations)
-            words = f"L less the sum of the terms and <gradient, x>, at random points, is {rest:.1e}"
-            if len(self.equations) < len(self.swept.equations):  # what the cones of an atom leave is >= 0
-                rest = min(0.0, rest)
-            return words, abs(rest) / self.size
-
-        return self.step("The gradient's equation", lines, check)
-
-    def rule_steps(self) -> Iterator[Step]:
-        """Yield a step for each rule of the board, which is checked by solving both statements."""
+    def steps(self, explicit: Sequence[ExplicitRisk]) -> Iterator[tuple[str, list[Tree], str, Numbers]]:
+        """Yield the steps: the Lagrangian, its terms, the gradient's equation, the rules, and duality."""
+        write, swept, risks, titles = self.write, self.swept, self.made.structure.risks, dict[int, str]()
+        for known in risks:
+            write.substitutes[id(known.node)] = write(known.stand_in)
+        found = [pair for m in swept.stated if m.user for pair in m.terms]
+        products = [W @ e if W.ndim == 1 else pairing(W, e) for W, e in found]
+        L = formula(
+            "L = @0", "L = @0", write(total([swept.sign * swept.primal.objective.args[0], *products]))
+        )
+        words = "<multiplier, slack> at random feasible points and its absolute value, each summed"
+        yield "The Lagrangian", [L], words, lambda: (sum(self.products), sum(map(abs, self.products)))
+        for risk, known in zip(explicit, risks, strict=True):
+            over = listed([write(v) for v in risk.variables])
+            write.substitutes[id(known.node)] = least(risk, over, write)
+            titles[id(known.node)] = f"The minimum over {over.text}"
+        for term in swept.lagrangian.terms:
+            name = write(term.atom).text
+            title = f"The conjugate of {name[:LONGEST]}{'...' * (len(name) > LONGEST)}"
+            words, check = "the maximum by a solver and the value", partial(maximum_and_value, term)
+            yield titles.get(id(term.atom), title), conjugate_lines(term, write), words, check
+        if swept.equations:
+            lines = []
+            for e in swept.own:
+                (line,) = constraint_lines([e.constraint], write, {})
+                lines.append(formula("by @0: @1", r"\mathrm{by}\ @0:\ @1", write(e.variable), line.whole))
+            words = "the dual function with all parts of the gap and the objective, at random points"
+            yield "The gradient's equation", lines, words, lambda: self.sums
         for (_, before), (rule, after) in pairwise(self.made.states):
-            name = rule.__name__
-            new = [pair for key, pair in after.gone.items() if key not in before.gone and pair[1] is not None]
-            lines = [formula("@0 = @1", "@0 = @1", self.notation(v), self.notation(e)) for v, e in new]
-            if name in WORDS or not lines:
-                words = WORDS.get(name, "the multiplier is zero, since the other one may be larger")
-                lines.append(leaf(f"({words})", tex=word(words)))
-
-            def check(before: Stated = before, after: Stated = after) -> tuple[str, float]:
-                one, other = (value_apart(state.problem()) for state in (before, after))
-                words = f"the optimum by a solver, {other:.6g}, against {one:.6g} before"
-                return words, abs(one - other) / max(1.0, abs(one))
-
-            yield self.step(RULES[name], lines, check)
-
-    def last_step(self) -> Step:
-        """Return the step that compares the values of both problems."""
-
-        def check() -> tuple[str, float]:
-            words = (
-                f"dual {self.D:.6g} <= primal {self.P:.6g} at the random points; the primal, solved by "
-                f"itself to a violation of {self.off:.1e}, and the dual, {self.best:.6g} and "
-                f"{self.optimum:.6g}, differ by"
-            )
-            gap = abs(self.best - self.optimum) / max(1.0, abs(self.best))
-            return words, max((self.D - self.P) / self.size, gap)
-
-        objective = leaf("objective").times(self.structure.sign)
-        shown = [v for v in self.dual.variables() if v.id not in self.made.state.hidden]
-        over = listed(enumerated([self.notation(v) for v in shown]))
-        equal = r"\max_{@1}\,\min L = \min\,~0\ \mathrm{if\ there\ is\ a\ strictly\ feasible\ point}"
-        text = "max over @1 of min L = min ~0, if there is a strictly feasible point"
-        if not shown:
-            equal, text = equal.replace("_{@1}", ""), text.replace(" over @1", "")
-        lines = [
-            formula("min L <= L <= @0", r"\min L \leq L \leq @0", objective),
-            formula(text, equal, objective, over),
-        ]
-        return self.step("Weak and strong duality", lines, check)
+            new = [pair for key, pair in after.gone.items() if key not in before.gone]
+            lines = [formula("@0 = @1", "@0 = @1", write(v), write(e)) for v, e in new if e is not None]
+            both = partial(map, value_apart, (after.problem(), before.problem()))
+            yield RULES[rule.__name__], lines, "the optimum after and before", both
+        goal = leaf("objective").times(self.given.sign)
+        equal = r"\max\,\min L = \min\,~0\ \mathrm{if\ there\ is\ a\ strictly\ feasible\ point}"
+        text = "max min L = min ~0, if there is a strictly feasible point"
+        weak = formula("min L <= L <= @0", r"\min L \leq L \leq @0", goal)
+        words = "the optima of the dual and of the primal, solved by itself"
+        lines = [weak, formula(text, equal, goal)]
+        yield "Weak and strong duality", lines, words, lambda: self.optima
 
 
-def least(risk: ExplicitRisk, notation: Reader) -> Tree:
+def conjugate_lines(term: Term, write: Reader) -> list[Tree]:
+    """Return a term as a maximum over its dual variables."""
+    domain = constraint_lines(term.domain, write, {})
+    stated = statement_of(True, write(term.bound), domain, term.variables, write)
+    over, where = listed(stated.variables), listed([line.whole for line in stated.lines])
+    return [
+        write(times(term.weight, term.atom if term.sign > 0 else -term.atom)),
+        formula("  = max over @0 of @1", r"\quad = \max_{@0}\ @1", over, stated.value),
+        *[formula("  where @0", r"\quad\mathrm{where}\ @0", where)][: len(stated.lines)],
+    ]
+
+
+def least(risk: ExplicitRisk, over: Tree, write: Reader) -> Tree:
     """Return a risk as the minimum that it is."""
-    over, fit = listed([notation(v) for v in risk.variables]), listed(notation.constraint(risk.fit), " ", " ")
-    return formula("min over @0 of @1, @2", r"\min_{@0}\ @1,\ @2", over, notation(risk.value), fit, binds=SUM)
+    fit = listed(write.constraint(risk.fit), " ", " ")
+    return formula("min over @0 of @1, @2", r"\min_{@0}\ @1,\ @2", over, write(risk.value), fit, binds=SUM)
+
+
+def near_random(
+    variables: Sequence[cp.Variable], constraints: Sequence[Constraint], rng: np.random.Generator
+) -> None:
+    """Set variables, which hold a feasible point, to a random one: half way to one near to random values.
+
+    The other point is the projection of random values, of the size of the first one's, on the constraints;
+    all points between the two are feasible.
+    """
+    now = [dense(v.value) for v in variables]
+    noise = [rng.normal(scale=largest(value) or 1.0, size=value.shape) for value in now]
+    distance = sum(cp.sum_squares(v - value) for v, value in zip(variables, noise, strict=True))
+    solved(cp.Problem(cp.Minimize(distance), [c for c in constraints if c.is_dcp()]))
+    for v, value in zip(variables, now, strict=True):
+        v.save_value((value + dense(v.value)) / 2)
+
+
+def value_apart(problem: cp.Problem) -> float:
+    """Return the optimum of a problem, and leave its variables the values that they have."""
+    with kept(problem.variables()):
+        return solved(problem)
+
+
+def maximum_and_value(term: Term) -> tuple[float, float]:
+    """Return the maximum of <y, a> - cost over the variables of a term by a solver, and u g(a).
+
+    The value of a risk is the minimum over its machines by a solver.
+    """
+    exact = weighed(term)
+    if not np.isfinite(exact):  # inside of a risk variables have no values
+        return np.nan, exact
+    given = [*term.weight.variables(), *(a for _, a in term.pairs)]
+    fixed = {id(e): cp.Constant(dense(e.value)) for e in given}
+    best = value_apart(copied_problem(cp.Problem(cp.Maximize(term.bound), term.domain), fixed))
+    if not isinstance(term.atom, Risk):
+        return best, exact
+    risk = cp.Problem(cp.Minimize(term.atom))
+    point = [v == dense(v.value) for v in visible_variables(risk)]
+    return best, float(np.sum(term.weight.value)) * value_apart(cp.Problem(risk.objective, point))

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 import numpy as np
 
+from kernelopt.duality.conditions import objective
 from kernelopt.duality.dualize import dualize
-from kernelopt.duality.residuals import alphas, objective_at, solved_at
+from kernelopt.duality.solving import kept, solved_at
 from kernelopt.errors import InputError
 from kernelopt.threads import COMPILING, quietly
 from kernelopt.validation import Array, as_vector
@@ -39,7 +40,8 @@ class Along(NamedTuple):
 def bounds_along(problem: cp.Problem, path: Sequence[Any], points: int) -> Along:
     """Return the primal and the dual values on the segments between dual variables."""
     dual = dualize(problem)
-    structure, known = dual.made.structure, alphas(dual.made.swept)
+    structure, terms = dual.made.structure, dual.made.swept.lagrangian.terms
+    known = [(term, alpha) for term in terms for alpha in term.alphas]
     if len(structure.risks) != 1 or len(known) != 1:
         raise InputError(
             f"a path of dual variables needs a problem with one risk, got {len(structure.risks)} in "
@@ -57,19 +59,22 @@ def bounds_along(problem: cp.Problem, path: Sequence[Any], points: int) -> Along
     position = np.concatenate(
         [i + np.linspace(0, 1, points)[1 if i else 0 :] for i in range(len(corners) - 1)]
     )
-    ids = [v.id for v in structure.user_variables]
+    users = structure.user_variables
+    ids = [v.id for v in users]
     points_of = [points_by_id(corner, ids) for corner in path]
-    with COMPILING, quietly(), np.errstate(all="ignore"):
+    with COMPILING, quietly(), np.errstate(all="ignore"), kept(users):
         pairs = []
         for t in position:
-            lower = solved_at(dual.made.swept, [(*known[0], at(corners, t))])
+            lower = solved_at(dual.made.swept, {id(known[0][0].atom): at(corners, t)})
             response = dual.made.swept.point()
             if [v.id for v in dual.variables()] == [known[0][1].id]:  # in closed form
                 lower = structure.sign * float(dual.objective.value)
             joined = [np.array([p[id_] for p in points_of if p is not None]) for id_ in ids]
             if all(p is not None for p in points_of):
                 response = {id_: at(values, t) for id_, values in zip(ids, joined, strict=True)}
-            pairs.append((lower, objective_at(structure, response)))
+            for v in users:
+                v.save_value(response[v.id])
+            pairs.append((lower, objective(dual.made.swept)))
     lower, upper = np.array(pairs).T
     if structure.maximize:
         lower, upper = -upper, -lower

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.duality.check import inside_domains
+from kernelopt.duality.residuals import inside
 from tests.duality.generic import least, named
 from tests.every import every
 
@@ -154,11 +154,10 @@ def test_a_point_at_the_border_of_a_domain_is_judged_inside_of_it():
         -cp.sum(cp.kl_div(v, v)): 0.0, cp.geo_mean(v): 0.0, -cp.sum(cp.power(v, 1.5)): -(0.5**1.5),
     }  # fmt: skip
     for atom, value in atoms.items():
-        inside = inside_domains(least(-atom, atom >= value - 1))
-        assert inside.objective.value == pytest.approx(-value, abs=1e-4)
-        assert inside.constraints[0].violation() == 0
+        assert inside(-atom).value == pytest.approx(-value, abs=1e-4)
+        assert inside(atom >= value - 1).violation() == 0
     v.save_value(np.array([-1e-5, 0.5]))  # and this is no rounding error
-    assert inside_domains(least(-cp.sum(cp.entr(v)))).objective.value == np.inf
+    assert inside(-cp.sum(cp.entr(v))).value == np.inf
 
 
 def test_an_entropy_that_binds_at_the_border_has_its_conditions():

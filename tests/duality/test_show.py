@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import re
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 
@@ -16,6 +17,7 @@ from matplotlib.mathtext import MathTextParser
 import kernelopt as ko
 from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
 from kernelopt.duality.adjoints import ADJOINTS
+from kernelopt.duality.conjugates import CONJUGATES
 from kernelopt.duality.layout import WIDTH
 from kernelopt.duality.tree import leaf, number
 from tests.duality.generic import PROBLEMS, RISKS, pair
@@ -275,11 +277,15 @@ def test_a_wrong_conjugate_is_noticed(factor, monkeypatch):
 def test_a_check_that_no_solver_can_compute_is_a_note(monkeypatch):
     """A derivation is right or wrong apart from what solvers can do."""
 
-    def failing(*arguments):
-        raise ko.SolverError("a check of the derivation must have an optimum, got CLARABEL: failed.")
+    steps = import_module("kernelopt.duality.steps")
+    right, whole = steps.maximum_and_value, derived("lp_norm.primal")
 
-    whole = derived("lp_norm.primal")
-    monkeypatch.setattr(import_module("kernelopt.duality.steps"), "risk_residual", failing)
+    def failing(term):
+        if any(v.name() == "alpha" for v in term.variables):
+            raise ko.SolverError("a check of the derivation must have an optimum, got CLARABEL: failed.")
+        return right(term)
+
+    monkeypatch.setattr(steps, "maximum_and_value", failing)
     found = ko.derive(two_kernels())
     note = (
         "not checked numerically, since a check of the derivation must have an optimum, got CLARABEL: failed"
@@ -302,6 +308,13 @@ def test_a_problem_without_an_optimum_is_derived_without_checks(bound):
     assert str(found).count("not checked numerically") == len(found.steps) >= 3
 
 
+def test_terms_inside_of_a_risk_are_not_checked():
+    """A risk without an entry is swept through its expression, whose variables have no values."""
+    found = ko.derive(RISKS["fixed kernels, block norm"]())
+    assert any("inside of a risk" in step.why_not for step in found.steps)
+    assert found.residual < TOLERANCE and not found.steps[-1].why_not
+
+
 def test_a_wrong_adjoint_is_noticed(monkeypatch):
     """A gradient that is wrong in one matrix is not that of the Lagrangian."""
     right = ADJOINTS["MulExpression"]
@@ -310,6 +323,40 @@ def test_a_wrong_adjoint_is_noticed(monkeypatch):
     problem = cp.Problem(cp.Minimize(cp.sum_squares(np.arange(6.0).reshape(2, 3) @ x - 1) + cp.norm1(x)))
     found = {step.title: step.residual for step in ko.derive(problem).steps}
     assert found["The gradient's equation"] > 1e-4 and found["Weak and strong duality"] > 1e-4
+
+
+def failed(problem):
+    return [step.title for step in ko.derive(problem).steps if step.residual > 1e-4]
+
+
+def test_a_wrong_entry_of_the_table_is_noticed_at_its_step(monkeypatch):
+    """The conjugate of |x|^2 with another factor is no maximum of |x|^2; that of the norm stays right."""
+    right = CONJUGATES["quad_over_lin"]
+
+    def wrong(g, u, new):
+        found = right(g, u, new)
+        return found._replace(cost=1.2 * found.cost)
+
+    monkeypatch.setitem(CONJUGATES, "quad_over_lin", wrong)
+    x = cp.Variable(3, name="x")
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(x - [1, 2, 3]) + cp.norm1(x)))
+    assert failed(problem) == ["The conjugate of |x - b1|^2", "Weak and strong duality"]
+
+
+def test_a_wrong_rule_is_noticed_at_its_step(monkeypatch):
+    """A rule that loses half of the value."""
+    board = import_module("kernelopt.duality.board")
+
+    def floor(state):
+        if state.gone:
+            return None
+        v = state.problem().variables()[0]
+        return replace(state, value=0.5 * state.value, gone={v.id: (v, v)})
+
+    monkeypatch.setattr(board, "RULES", (floor,))
+    x = cp.Variable(3, name="x")
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(x - [1, 2, 3]) + cp.norm1(x)))
+    assert failed(problem) == ["A variable is at its floor"]
 
 
 # ------------------------------------------------------------------------------------- conditions
@@ -321,7 +368,7 @@ def test_the_conditions_of_a_closed_form():
     table = ko.kkt_table(solution)
     where = {(c.kind, c.where): c for c in table.conditions}
     assert table.residual < 1e-6
-    assert ("complementarity", "ball") in where and ("machine", "f = K alpha") in where
+    assert ("complementarity", "ball") in where and ("subgradient", "risk theta") in where
     assert where["gap", "objective - dual function"].residual == pytest.approx(0, abs=1e-7)
 
 
