@@ -163,15 +163,15 @@ def magnitude_bounds(structure: Structure, variable: cp.Variable) -> Iterator[Ar
     stated = stated_bounds(variable)
     if stated is not None:
         yield flat(np.maximum(np.abs(stated[0]), np.abs(stated[1])))
-    for norm_ball in structure.norm_balls:
-        if norm_ball is not None and norm_ball.variable is variable:
-            yield np.full(variable.size, norm_ball.radius)
-    reads = list(zip(structure.lifted.constraints, structure.affines, structure.budgets, strict=True))
-    for constraint, read, budget in reads:
-        if budget is not None and variable in budget.rows:
-            order = variable.shape[0] if variable.attributes["PSD"] else 1  # the mean eigenvalue is tr X / n
-            yield np.broadcast_to(budget.reach(variable) / order, (variable.size,))
-        elif budget is None and read is not None and variable in read.matrices:
+    for part in structure.bounding:
+        if variable in {*part.variables}:
+            reach = part.reach(variable)
+            order = variable.shape[0] if reach.ndim == 0 else 1  # the mean eigenvalue is tr X / n
+            yield np.broadcast_to(reach / order, (variable.size,))
+    for constraint, read, budget in zip(
+        structure.lifted.constraints, structure.affines, structure.budgets, strict=True
+    ):
+        if budget is None and read is not None and variable in read.matrices:
             yield from affine_entry_bounds(constraint, read, variable)
 
 

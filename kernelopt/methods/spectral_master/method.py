@@ -33,7 +33,7 @@ from kernelopt.structure.ball import kernels_by_variable
 from kernelopt.structure.combined.cone import CombinedCone, read_combined_cone
 from kernelopt.structure.combined.coordinates import Coordinates, read_coordinates
 from kernelopt.structure.evaluation import Evaluator
-from kernelopt.structure.structure import Structure
+from kernelopt.structure.structure import Structure, every_multiplier
 from kernelopt.structure.weighted_risks import OneRisk, one_risk
 from kernelopt.validation import Array, whole
 
@@ -257,10 +257,8 @@ class SpectralMasterRun:
     def multipliers(self, proof: Proof) -> list[list[Array]]:
         """Return the multipliers of the constraints, with the signs of cvxpy."""
         structure, at, single = self.match.structure, self.at, self.match.single
-        found = [[np.zeros(dual.shape) for dual in c.dual_variables] for c in structure.lifted.constraints]
         Z = single.factor * (proof.F @ proof.F.T)
         forms = single.factor / 2 * at.cone.whole.forms(proof.alpha)
         rho = -forms - at.stack.reshape(len(forms), -1) @ Z.ravel()
-        found[at.cone.cone_at] = [(Z + Z.T) / 2]
-        found[at.cone.trace_at] = [np.full(found[at.cone.trace_at][0].shape, -multiplier_of_trace(at, rho))]
-        return found
+        known = {at.cone.cone_at: (Z + Z.T) / 2, at.cone.trace_at: -multiplier_of_trace(at, rho)}
+        return every_multiplier(structure, known)

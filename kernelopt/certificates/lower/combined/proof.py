@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelopt.certificates.lower.closed import AffineObjective, lowered
-from kernelopt.certificates.lower.minima import joined_slopes
+from kernelopt.certificates.lower.minorants import Minorant
+from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.rounding import TINY, UNIT, exact_sum, gamma, norm_above, two_products, upwards
 from kernelopt.structure.combined.basis import DEPENDENT
 from kernelopt.structure.combined.coordinates import Coordinates
@@ -32,7 +32,7 @@ class ConeBound(NamedTuple):
 
 
 def proved_bound(
-    coordinates: Coordinates, objective: AffineObjective, F: Array, accurate: bool = False
+    coordinates: Coordinates, objective: Minorant, F: Array, accurate: bool = False
 ) -> ConeBound:
     r"""Return a lower bound of an affine function h + g'mu over {K(mu) >> 0, r'mu = total}.
 
@@ -49,13 +49,13 @@ def proved_bound(
     numbers <Z, K_i> are computed in about twice the working precision.
     """
     cone, basis = coordinates.cone, coordinates.basis
-    slope = joined_slopes(cone.variables, objective.slopes)
+    slope = objective.over(cone.variables)
     adjoint, error = (accurate_adjoint if accurate else plain_adjoint)(coordinates, F)
-    rho = slope.value - adjoint
-    error = error + slope.error + 2 * UNIT * np.abs(rho)
+    rho = slope.mid - adjoint
+    error = error + slope.rad + 2 * UNIT * np.abs(rho)
     if coordinates.centring is not None:
         error = error + coordinates.centring.errors(F)
-    if (slope.value[basis.zero] != 0).any() or (slope.error[basis.zero] > 0).any():
+    if slope.size[basis.zero].any():
         return ConeBound(-np.inf)
     nu = multiplier_of_trace(coordinates, rho)
     residual = rho - nu * cone.row
@@ -71,13 +71,13 @@ def proved_bound(
     price = norm_above(along) * radius + float(dependent.sum()) * LARGEST_DEPENDENT
     change = nu * cone.total
     price = upwards(abs(cone.trace) * price * (1 + gamma(residual.size + 16)))
-    value = lowered(objective, change - price, gamma(4) * (abs(change) + price))
+    value = (objective.constant + Ball(change - price, gamma(4) * (abs(change) + price))).below
     of_errors = norm_above(errors[0]) * radius + float(errors[1].sum()) * LARGEST_DEPENDENT
     reason = ASSUMPTION.format(LARGEST_DEPENDENT) if basis.dependent.shape[1] else ""
-    return ConeBound(value, reason, objective.error + abs(cone.trace) * of_errors)
+    return ConeBound(float(value), reason, float(objective.constant.rad) + abs(cone.trace) * of_errors)
 
 
-def corrected_factor(coordinates: Coordinates, objective: AffineObjective, F: Array) -> Array | None:
+def corrected_factor(coordinates: Coordinates, objective: Minorant, F: Array) -> Array | None:
     """Return the factor of a multiplier near F F' that removes the residual in the directions of trace zero.
 
     Rounding of the kernels F'K_i F, in which a multiplier was computed, leaves a residual d = D'(g - <Z, K>).
@@ -87,8 +87,7 @@ def corrected_factor(coordinates: Coordinates, objective: AffineObjective, F: Ar
     D, k = coordinates.D, F.shape[1]
     if not (k and D.shape[1]):
         return None
-    slope = joined_slopes(coordinates.cone.variables, objective.slopes).value
-    residual = D.T @ (slope - accurate_adjoint(coordinates, F)[0])
+    residual = D.T @ (objective.over(coordinates.cone.variables).mid - accurate_adjoint(coordinates, F)[0])
     compressed = np.einsum("nj,ank->ajk", F, coordinates.images(F), optimize=True)
     S = (D.T @ compressed.reshape(len(D), -1)).reshape(-1, k, k)
     flat = (S + S.transpose(0, 2, 1)).reshape(len(S), -1) / 2

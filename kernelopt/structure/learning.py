@@ -1,10 +1,9 @@
-"""Problems that separate: an affine objective and convex terms, over sets that share no variable."""
+"""Problems that separate: weighted risks, an affine function and prices, over sets that share no variable."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import cvxpy as cp
@@ -14,115 +13,103 @@ from cvxpy.atoms.affine.binary_operators import DivExpression, MulExpression, mu
 from cvxpy.atoms.affine.promote import Promote
 from cvxpy.atoms.affine.sum import Sum
 from cvxpy.atoms.affine.unary_operators import NegExpression
-from cvxpy.constraints import Inequality
 
-from kernelopt.numerics.rounding import UNIT, exact_sum, upwards
 from kernelopt.structure.affine import Affine, affine, flat
 from kernelopt.structure.attributes import beside_cone
 from kernelopt.structure.inverses import read_inverses
-from kernelopt.structure.powers import POWER, Power, power_of, power_of_norm, read_power
-from kernelopt.structure.sizes import Budget
+from kernelopt.structure.parts import Budget, Free, Part
+from kernelopt.structure.powers import POWER, LpBall, Power, power_of, power_of_norm, read_power
 from kernelopt.structure.structure import Structure, kept_in_structure
-from kernelopt.structure.trees import number, summands
+from kernelopt.structure.trees import number, short, summands
 from kernelopt.validation import Array
 
 LARGEST_EXPONENT = 8  # of sum_i w_i x_i^p: the rounding of w_i^(1/p) grows with p
 
 
 @dataclass(frozen=True, eq=False)
-class PowerBall:
-    """The set {x >= 0: factor * length^exponent <= level} with level >= 0.
+class Learning:
+    """min sum_k factors_k risk_k(x) + linear(x) + sum of prices, over x in sets.
 
-    The level is positive where the exponent is above one.
-    """
-
-    power: Power
-    level: float
-
-    @property
-    def variables(self) -> tuple[cp.Variable, ...]:
-        """The variables that the set bounds."""
-        return self.power.variables
-
-
-@dataclass(frozen=True, eq=False)
-class Separation:
-    """min sum_k coefficients_k risk_k(x) + affine(x) + sum of terms(x), with x in every set.
-
-    No variable occurs in two of the sets and the terms. With each risk replaced by an affine minorant, the
-    minimum is therefore a sum of minima over one set or of one term each, which have closed forms.
+    No two parts share a variable. With each risk replaced by an affine minorant, the minimum is therefore a
+    sum of minima over one part each.
 
     Attributes
     ----------
-    coefficients : tuple of float >= 0, one per risk
-    affine : Affine
-    sets : dict from the position of a constraint to Budget or PowerBall
-    terms : tuple of Power or Inverses
-        The convex terms of the objective that are not affine.
+    factors : tuple of float >= 0, one per risk
+    linear : Affine
+    parts : tuple of Part
+        Every variable belongs to one of them.
     """
 
-    coefficients: tuple[float, ...]
-    affine: Affine
-    sets: dict[int, Any]
-    terms: tuple[Any, ...]
-
-    @cached_property
-    def used(self) -> tuple[cp.Variable, ...]:
-        """The variables of the sets and of the terms, with repetitions."""
-        return tuple(v for part in (*self.sets.values(), *self.terms) for v in part.variables)
+    factors: tuple[float, ...]
+    linear: Affine
+    parts: tuple[Part, ...]
 
 
 @kept_in_structure
-def read_separation(structure: Structure) -> Separation | None:
-    """Return a problem as a `Separation`, or None if it does not separate."""
+def read_learning(structure: Structure) -> Learning | None:
+    """Return a problem as a `Learning`, or None if it does not separate."""
     coefficients, rest = structure.objective
     if coefficients is None or rest is None or structure.domains or any(structure.constrained):
         return None
     if min(coefficients, default=0.0) < 0 or any(beside_cone(v) for v in structure.variables):
         return None
-    sets = {i: read_set(structure, i) for i in structure.active}
-    if any(found is None for found in sets.values()):
+    sets: list[Any] = [read_set(structure, i) for i in structure.active]
+    if any(found is None for found in sets):
         return None  # the sets are read first because reading the objective takes longer
-    parts = affine_and_terms(rest)
-    if parts is None:
+    read = affine_and_terms(rest)
+    if read is None:
         return None
-    linear, terms = parts
-    found = Separation(coefficients, linear, sets, terms)
-    used = set(found.used)
-    return found if len(used) == len(found.used) and used <= set(structure.variables) else None
+    linear, prices = read
+    used = [v for part in (*sets, *prices) for v in part.variables]
+    if len(set(used)) < len(used) or not set(used) <= set(structure.variables):
+        return None
+    others = [cone(v) or Free((v,)) for v in structure.variables if v not in set(used)]
+    return Learning(coefficients, linear, (*sets, *prices, *others))
 
 
-def read_budget_set(structure: Structure, at: int) -> Budget | None:
-    """Return a constraint as a budget that bounds every entry of its variables, or None."""
+def cone(variable: cp.Variable) -> Budget | None:
+    """Return the cone x >= 0, or of PSD matrices, as a budget without a bound; None for another variable."""
+    square = variable.ndim == 2 and variable.attributes["PSD"]
+    if not square and not variable.is_nonneg():
+        return None
+    return Budget({variable: (np.eye(variable.shape[0]) if square else np.ones(variable.shape)).ravel()})
+
+
+@kept_in_structure
+def read_pieces(structure: Structure) -> list[Budget] | str:
+    """Return the feasible set as a product of spectrahedra and simplices, one for each variable, or why not.
+
+    They are {X PSD: tr X = r} and {x >= 0: r'x = 1}, with <= too, or the cones alone.
+    """
+    pieces: dict[cp.Variable, Budget] = {}
+    for variable in structure.variables:
+        found = cone(variable)
+        if found is None or variable.ndim != 1 + bool(variable.attributes["PSD"]):
+            return f"{variable.name()} must be a matrix with PSD=True or a vector with nonneg=True"
+        if beside_cone(variable):
+            return f"{variable.name()} has {beside_cone(variable)} beside its cone"
+        pieces[variable] = found
+    for i in structure.active:
+        budget = structure.budgets[i]
+        variable = budget.variable if budget is not None and len(budget.rows) == 1 else None
+        constraint = structure.lifted.constraints[i]
+        name = constraint.label or short(constraint)
+        if budget is None or variable is None or not (budget.total > 0 and budget.bounds_all):
+            return f"the constraint {name} does not fix the trace of one variable"
+        if pieces[variable].at is not None:
+            return f"the constraint {name} is the second that fixes the trace of {variable.name()}"
+        pieces[variable] = budget
+    return list(pieces.values())
+
+
+def read_set(structure: Structure, at: int) -> Budget | LpBall | None:
+    """Return a constraint as a budget that bounds every entry of its variables, a ball or an ellipsoid."""
     budget = structure.budgets[at]
-    return budget if budget is not None and budget.bounds_all else None
-
-
-def read_power_ball(structure: Structure, at: int) -> PowerBall | None:
-    """Return a constraint as a norm ball or an ellipsoid, or None."""
-    constraint = structure.lifted.constraints[at]
-    if not isinstance(constraint, Inequality) or constraint.size != 1:
-        return None
-    pairs = summands(constraint.args[0] - constraint.args[1])
-    left = [(number(c), e) for c, e in pairs if not e.is_constant()]
-    if len(left) != 1 or not left[0][0] > 0:
-        return None
-    power = read_power(left[0][1])
-    constants = [-number(c) * number(e) for c, e in pairs if e.is_constant()]
-    level = exact_sum(constants)
-    if len(constants) > 1:  # rounded upwards: the minimum over a larger set is a lower bound
-        level = upwards(level + 2 * UNIT * sum(map(abs, constants)))
-    if power is None or not power.factor > 0 or not (level > 0 or (level == 0 and power.exponent == 1)):
-        return None
-    return PowerBall(power.times(left[0][0]), level)
-
-
-SET_READERS: tuple[Callable[[Structure, int], Any], ...] = (read_budget_set, read_power_ball)
-
-
-def read_set(structure: Structure, at: int) -> Any:
-    """Return a constraint as a set whose support function has a closed form, or None."""
-    return next(filter(None, (reader(structure, at) for reader in SET_READERS)), None)
+    if budget is not None and budget.bounds_all:
+        return budget
+    ball = structure.balls[at]
+    return ball if ball is not None and all(v.is_nonneg() for v in ball.variables) else None
 
 
 def affine_and_terms(rest: cp.Expression) -> tuple[Affine, tuple[Any, ...]] | None:
@@ -136,7 +123,9 @@ def affine_and_terms(rest: cp.Expression) -> tuple[Affine, tuple[Any, ...]] | No
                     cp.sum(cp.multiply(weights if e.size > 1 else weights[0], cp.vec(e, order="F")))
                 )
                 continue
-            found = next(filter(None, (reader(weights, e) for reader in TERM_READERS)), None)
+            signed = all(v.is_nonneg() for v in e.variables())
+            readers = TERM_READERS if signed else ()
+            found = next(filter(None, (reader(weights, e) for reader in readers)), None)
             if found is None:
                 return None
             terms.append(found)
