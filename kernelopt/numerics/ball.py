@@ -111,8 +111,9 @@ class Ball:
             rad = rad + np.abs(self.mid) * other.rad
             return Ball.of(np.where(zero, 0.0, mid), np.where(zero, 0.0, raised(rad)))
 
-    def __truediv__(self, other: Ball) -> Ball:
+    def __truediv__(self, other: Ball | float) -> Ball:
         """Q = a / b, with the error (r_a + |q| r_b) / (|b| - r_b) + u |q| + eta."""
+        other = as_ball(other)
         with np.errstate(all="ignore"):
             mid = self.mid / other.mid
             least = (np.abs(other.mid) - other.rad) * (1 - 4 * UNIT) - 2 * ETA * np.not_equal(other.rad, 0)

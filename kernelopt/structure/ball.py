@@ -15,9 +15,10 @@ from kernelopt.losses import Loss
 from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_weights
 from kernelopt.structure.affine import affine
 from kernelopt.structure.attributes import beside_cone
-from kernelopt.structure.learning import read_set
+from kernelopt.structure.learning import one_risk, read_set, weighted_risks
+from kernelopt.structure.parts import Budget
+from kernelopt.structure.powers import LpBall
 from kernelopt.structure.structure import Point, RiskTerm, Structure, is_zero, kept_in_structure
-from kernelopt.structure.weighted_risks import one_risk, weighted_risks
 from kernelopt.validation import Array
 
 TIE = 1e-12  # relative difference below which two forms alpha'K_m alpha are equal up to rounding
@@ -223,7 +224,7 @@ def read_weight_set(structure: Structure) -> tuple[tuple[cp.Variable, ...], floa
             f"it needs one constraint, an l_p ball or a trace, the problem has {len(constraints)}: {listed}"
         )
     found = read_set(structure, structure.active[0])
-    if found is not None and set(found.variables) == set(structure.variables):
+    if isinstance(found, Budget | LpBall) and set(found.variables) == set(structure.variables):
         reach = np.concatenate([found.reach(v) for v in structure.variables])
         if ((reach > 0) & np.isfinite(reach)).all():
             return structure.variables, found.p, reach

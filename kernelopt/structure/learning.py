@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
@@ -14,12 +14,13 @@ from cvxpy.atoms.affine.promote import Promote
 from cvxpy.atoms.affine.sum import Sum
 from cvxpy.atoms.affine.unary_operators import NegExpression
 
+from kernelopt.entry_points import subclasses
 from kernelopt.structure.affine import Affine, affine, flat
 from kernelopt.structure.attributes import beside_cone
 from kernelopt.structure.inverses import read_inverses
 from kernelopt.structure.parts import Budget, Free, Part
-from kernelopt.structure.powers import POWER, LpBall, Power, power_of, power_of_norm, read_power
-from kernelopt.structure.structure import Structure, kept_in_structure
+from kernelopt.structure.powers import POWER, Power, power_of, power_of_norm, read_power
+from kernelopt.structure.structure import RiskTerm, Structure, kept_in_structure
 from kernelopt.structure.trees import number, short, summands
 from kernelopt.validation import Array
 
@@ -44,6 +45,54 @@ class Learning:
     factors: tuple[float, ...]
     linear: Affine
     parts: tuple[Part, ...]
+
+
+class WeightedRisks(NamedTuple):
+    """min sum_k factors_k * risks_k + rest with factors > 0 and an affine function of the variables."""
+
+    risks: tuple[RiskTerm, ...]
+    factors: tuple[float, ...]
+    rest: Affine
+
+    @property
+    def risk(self) -> RiskTerm:
+        """The only risk."""
+        return self.risks[0]
+
+    @property
+    def factor(self) -> float:
+        """The factor of the only risk."""
+        return self.factors[0]
+
+    @property
+    def offset(self) -> float:
+        """The constant of `rest`."""
+        return float(self.rest.constant[0])
+
+
+def weighted_risks(structure: Structure) -> WeightedRisks | str:
+    """Return the objective as a sum of risks with positive factors and an affine rest, or why it is none."""
+    if not structure.risks:
+        return "it needs a risk, the problem has 0"
+    if structure.unset:
+        return structure.unset
+    factors, rest = structure.objective.coefficients, structure.rest
+    if structure.maximize or factors is None or rest is None or not min(factors) > 0:
+        return "its objective must be positive multiples of its risks, plus an affine function of the weights"
+    return WeightedRisks(structure.risks, tuple(float(each) for each in factors), rest)
+
+
+def one_risk(structure: Structure) -> WeightedRisks | str:
+    """Return the objective as factor * risk + offset with factor > 0, or a sentence why it is none."""
+    if len(structure.risks) != 1:
+        return f"it needs one risk, the problem has {len(structure.risks)}"
+    read = weighted_risks(structure)
+    if isinstance(read, str):
+        return read
+    if read.rest.matrices:
+        wanted = "a positive multiple of the risk, plus a constant"
+        return f"its objective must be {wanted}, got prices of the weights"
+    return read
 
 
 @kept_in_structure
@@ -103,13 +152,20 @@ def read_pieces(structure: Structure) -> list[Budget] | str:
     return list(pieces.values())
 
 
-def read_set(structure: Structure, at: int) -> Budget | LpBall | None:
-    """Return a constraint as a budget that bounds every entry of its variables, a ball or an ellipsoid."""
+def read_set(structure: Structure, at: int) -> Part | None:
+    """Return a constraint as a budget that bounds every entry of its variables, as a ball or an ellipsoid.
+
+    A set of another kind is a `Part` that a package names in the group of entry points "kernelopt.parts".
+    """
     budget = structure.budgets[at]
     if budget is not None and budget.bounds_all:
         return budget
     ball = structure.balls[at]
-    return ball if ball is not None and all(v.is_nonneg() for v in ball.variables) else None
+    if ball is not None:
+        return ball if all(v.is_nonneg() for v in ball.variables) else None
+    kinds = (kind for _, kind in subclasses("kernelopt.parts", Part, {}))
+    found = (kind.recognise(structure.lifted.constraints[at], at) for kind in kinds)
+    return next(filter(None, found), None)
 
 
 def affine_and_terms(rest: cp.Expression) -> tuple[Affine, tuple[Any, ...]] | None:

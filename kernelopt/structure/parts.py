@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import cvxpy as cp
 import numpy as np
@@ -32,9 +32,18 @@ class Part(ABC):
     variables: tuple[cp.Variable, ...]
     at: int | None = None  # the position of the constraint that states a set
 
+    @classmethod
+    def recognise(cls, constraint: cp.Constraint, at: int) -> Self | None:
+        """Return a constraint on variables x >= 0 as a set of this kind, or None; `at` is its position."""
+        return None
+
     @abstractmethod
     def support(self, s: Slopes) -> float:
-        """Return an upper bound of max_x <s, x> - phi(x)."""
+        """Return an upper bound of max_x <s, x> - phi(x).
+
+        It holds in exact arithmetic for all coefficients in the balls of `s`, whose ends are `below` and
+        `above`.
+        """
 
     def multiplier(self, support: float) -> float:
         """Return the multiplier of the constraint: the derivative of the support by its right-hand side."""

@@ -27,7 +27,7 @@ from kernelopt.numerics.rounding import gamma as roundings
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.fidelities import FidelityTerm
 from kernelopt.structure.parts import Part, joined
-from kernelopt.structure.primal_bound import MOST_PRODUCTS
+from kernelopt.structure.primal_bound import MOST_PRODUCTS, squared_norm
 from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import RiskTerm, Structure, kept_in_structure
 from kernelopt.structure.trees import copied_constraint, replaced
@@ -126,8 +126,8 @@ def minorant(
         if all(form == "fixed" for form in term.forms):
             values = [scaled(form, Ball(1.0)).constant for form in forms]
             squares = Ball(*(np.array([getattr(v, part) for v in values]) for part in ("mid", "rad")))
-            length = squares.power(0.5).norm(conjugate_exponent(learner.norm))
-            return Minorant((Ball(*gain) - length * length * 0.5) * factor, {})
+            penalty = squared_norm(squares, conjugate_exponent(learner.norm)) * 0.5
+            return Minorant((Ball(*gain) - penalty) * factor, {})
         if gamma is None:
             gamma = optimal_block_weights(learner.norm, [scaled(form, Ball(1.0)) for form in forms])
         scales = [scale / Ball(each) for scale, each in zip(scales, gamma, strict=True)]

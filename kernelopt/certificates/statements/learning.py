@@ -32,9 +32,9 @@ from kernelopt.certificates.statements.witness import (
 from kernelopt.losses import Loss, hard_margin
 from kernelopt.losses.base import project_zero_sum
 from kernelopt.structure.ball import read_kernels
+from kernelopt.structure.learning import one_risk
 from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.structure.trees import short
-from kernelopt.structure.weighted_risks import one_risk
 from kernelopt.validation import Array
 
 

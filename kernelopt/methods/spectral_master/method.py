@@ -33,8 +33,8 @@ from kernelopt.structure.ball import kernels_by_variable
 from kernelopt.structure.combined.cone import CombinedCone, read_combined_cone
 from kernelopt.structure.combined.coordinates import Coordinates, read_coordinates
 from kernelopt.structure.evaluation import Evaluator
+from kernelopt.structure.learning import WeightedRisks, one_risk
 from kernelopt.structure.structure import Structure, every_multiplier
-from kernelopt.structure.weighted_risks import OneRisk, one_risk
 from kernelopt.validation import Array, whole
 
 FIRST_VECTORS = 2  # random vectors for each weight, of which the first space is made
@@ -49,7 +49,7 @@ class Match(NamedTuple):
     """A problem with one risk over a `CombinedCone`."""
 
     structure: Structure
-    single: OneRisk
+    single: WeightedRisks
     cone: CombinedCone
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelopt.certificates.lower.minorants import Minorant
 from kernelopt.numerics.ball import Ball
-from kernelopt.numerics.rounding import TINY, UNIT, exact_sum, gamma, norm_above, two_products, upwards
+from kernelopt.numerics.rounding import TINY, exact_sum, gamma, norm_above, two_products, upwards
 from kernelopt.structure.combined.basis import DEPENDENT
 from kernelopt.structure.combined.coordinates import Coordinates
 from kernelopt.validation import Array
@@ -50,31 +50,25 @@ def proved_bound(
     """
     cone, basis = coordinates.cone, coordinates.basis
     slope = objective.over(cone.variables)
-    adjoint, error = (accurate_adjoint if accurate else plain_adjoint)(coordinates, F)
-    rho = slope.mid - adjoint
-    error = error + slope.rad + 2 * UNIT * np.abs(rho)
+    rho = slope - (accurate_adjoint if accurate else plain_adjoint)(coordinates, F)
     if coordinates.centring is not None:
-        error = error + coordinates.centring.errors(F)
-    if slope.size[basis.zero].any():
-        return ConeBound(-np.inf)
-    nu = multiplier_of_trace(coordinates, rho)
-    residual = rho - nu * cone.row
-    error = error + gamma(4) * (np.abs(rho) + np.abs(nu * cone.row))
+        rho = rho + Ball(np.zeros(rho.mid.shape), coordinates.centring.errors(F))
     radius = coordinate_radius(coordinates)
-    if not np.isfinite(radius):
+    if slope.size[basis.zero].any() or not np.isfinite(radius):
         return ConeBound(-np.inf)
-    k = gamma(residual.size + 8)
-    size = np.abs(residual) * k + error
-    errors = np.abs(basis.T).T @ size, np.abs(basis.dependent).T @ size
-    along = np.abs(basis.T.T @ residual) + errors[0]
-    dependent = np.abs(basis.dependent.T @ residual) + errors[1]
-    price = norm_above(along) * radius + float(dependent.sum()) * LARGEST_DEPENDENT
-    change = nu * cone.total
-    price = upwards(abs(cone.trace) * price * (1 + gamma(residual.size + 16)))
-    value = (objective.constant + Ball(change - price, gamma(4) * (abs(change) + price))).below
-    of_errors = norm_above(errors[0]) * radius + float(errors[1].sum()) * LARGEST_DEPENDENT
+    nu = multiplier_of_trace(coordinates, rho.mid)
+    residual = rho - Ball(cone.row) * nu
+    along, dependent = basis.T.T @ residual, basis.dependent.T @ residual
+
+    def price(sizes: Array, others: Array) -> Ball:
+        length = Ball(sizes).norm(2) * radius + Ball(others).sum() * LARGEST_DEPENDENT
+        return Ball(abs(cone.total)) / abs(cone.factor) * length
+
+    value = objective.constant + Ball(cone.total) * nu - price(along.size, dependent.size)
     reason = ASSUMPTION.format(LARGEST_DEPENDENT) if basis.dependent.shape[1] else ""
-    return ConeBound(float(value), reason, float(objective.constant.rad) + abs(cone.trace) * of_errors)
+    errors = [np.broadcast_to(ball.rad, ball.mid.shape) for ball in (along, dependent)]
+    rounding = objective.constant.rad + price(*errors).mid
+    return ConeBound(float(value.below), reason, float(rounding))
 
 
 def corrected_factor(coordinates: Coordinates, objective: Minorant, F: Array) -> Array | None:
@@ -87,7 +81,7 @@ def corrected_factor(coordinates: Coordinates, objective: Minorant, F: Array) ->
     D, k = coordinates.D, F.shape[1]
     if not (k and D.shape[1]):
         return None
-    residual = D.T @ (objective.over(coordinates.cone.variables).mid - accurate_adjoint(coordinates, F)[0])
+    residual = D.T @ (objective.over(coordinates.cone.variables).mid - accurate_adjoint(coordinates, F).mid)
     compressed = np.einsum("nj,ank->ajk", F, coordinates.images(F), optimize=True)
     S = (D.T @ compressed.reshape(len(D), -1)).reshape(-1, k, k)
     flat = (S + S.transpose(0, 2, 1)).reshape(len(S), -1) / 2
@@ -109,18 +103,18 @@ def multiplier_of_trace(coordinates: Coordinates, rho: Array) -> float:
     return float(along @ (T.T @ rho)) / float(along @ along)
 
 
-def plain_adjoint(coordinates: Coordinates, F: Array) -> tuple[Array, Array]:
-    """Return the vector of <F F', K_i> and bounds of its rounding errors."""
+def plain_adjoint(coordinates: Coordinates, F: Array) -> Ball:
+    """Return the vector of <F F', K_i>."""
     m, N = coordinates.stack.shape[:2]
     if not F.shape[1]:
-        return np.zeros(m), np.zeros(m)
+        return Ball(np.zeros(m))
     adjoint = np.einsum("ank,nk->a", coordinates.images(F), F)
     sizes = np.sqrt(coordinates.cone.whole.magnitudes) @ np.abs(F)
     error = gamma(2 * N + F.shape[1] + 16) * np.einsum("ak,ak->a", sizes, sizes)
-    return adjoint, error
+    return Ball(adjoint, error)
 
 
-def accurate_adjoint(coordinates: Coordinates, F: Array) -> tuple[Array, Array]:
+def accurate_adjoint(coordinates: Coordinates, F: Array) -> Ball:
     """Return the same with errors that are smaller by a factor of about 1e-6.
 
     The leading parts of K_i and F have so few bits that their product is exact in any order of summation
@@ -133,7 +127,7 @@ def accurate_adjoint(coordinates: Coordinates, F: Array) -> tuple[Array, Array]:
     """
     m, N = coordinates.stack.shape[:2]
     if not F.shape[1]:
-        return np.zeros(m), np.zeros(m)
+        return Ball(np.zeros(m))
     bits = (DIGITS - int(np.ceil(np.log2(N)))) // 2
     head = leading_bits(F, bits, 0)
     tail, size = F - head, np.abs(F)
@@ -151,7 +145,7 @@ def accurate_adjoint(coordinates: Coordinates, F: Array) -> tuple[Array, Array]:
         of_others = gamma(F.size + 16) * float(np.vdot(size, np.abs(rest))) + float(np.vdot(size, of_rest))
         of_others += gamma(4) * float(np.abs(remainders).sum()) + gamma(4) * abs(exact_sum(products))
         error[i] = 1.01 * (of_others + gamma(4) * abs(adjoint[i])) + TINY
-    return adjoint, error
+    return Ball(adjoint, error)
 
 
 def leading_bits(A: Array, bits: int, axis: int) -> Array:
