@@ -154,8 +154,7 @@ class Ball:
 
     def power(self, p: float) -> Ball:
         """a^p for a >= 0, where smaller entries count as zero."""
-        clipped = Ball.between(np.maximum(self.below, 0.0), np.maximum(self.above, 0.0))
-        found = clipped.monotone(lambda a: a**p, falling=p < 0)
+        found = self.monotone(lambda a: np.maximum(a, 0.0) ** p, falling=p < 0)
         return found if p < 0 else Ball.between(np.maximum(found.below, 0.0), found.above)
 
     def norm(self, p: float, axis: Any = None, keepdims: bool = False) -> Ball:

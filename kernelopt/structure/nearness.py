@@ -111,6 +111,31 @@ class Nearness:
         return np.pad(alpha, (0, self.n_points - alpha.size))
 
 
+Terms = tuple[dict[int, float], float, list[FidelityTerm], list[tuple[float, cp.Expression]]]
+
+
+def objective_terms(structure: Structure) -> Terms:
+    """Return the terms of an objective that is minimised.
+
+    They are the factors of the risks by the id of the stand-in, the constant, the fidelities, and the other
+    terms with their factors.
+    """
+    factors = {id(term.stand_in): 0.0 for term in structure.risks}
+    offset, fidelities, others = 0.0, list[FidelityTerm](), list[tuple[float, cp.Expression]]()
+    for c, term in summands(structure.lifted.objective.args[0]):
+        price = number(c)
+        near = None if id(term) in factors else read_fidelity(price, term)
+        if id(term) in factors:
+            factors[id(term)] += price
+        elif term.is_constant():
+            offset += price * number(term)
+        elif near is not None:
+            fidelities.append(near)
+        else:
+            others.append((price, term))
+    return factors, offset, fidelities, others
+
+
 @kept_in_structure
 def read_nearness(structure: Structure) -> Nearness | str:
     """Return a problem as a `Nearness`, or a sentence why it is none."""
@@ -123,19 +148,11 @@ def read_nearness(structure: Structure) -> Nearness | str:
     pieces = read_pieces(structure)
     if isinstance(pieces, str):
         return pieces
-    factor, offset, fidelities = 0.0, 0.0, list[FidelityTerm]()
-    for c, term in summands(structure.lifted.objective.args[0]):
-        if term is risk.stand_in:
-            factor += number(c)
-        elif term.is_constant():
-            offset += number(c) * number(term)
-        else:
-            near = read_fidelity(number(c), term)
-            if near is None:
-                return (
-                    f"{short(term)} is not a price times a fidelity, the distance of a variable to a matrix"
-                )
-            fidelities.append(near)
+    factors, offset, fidelities, others = objective_terms(structure)
+    if others:
+        text = short(others[0][1])
+        return f"{text} is not a price times a fidelity, the distance of a variable to a matrix"
+    factor = factors[id(risk.stand_in)]
     alike = all((f.fidelity, f.price) == (fidelities[0].fidelity, fidelities[0].price) for f in fidelities)
     if not (factor > 0 and fidelities and alike):
         return "its objective must be the risk plus fidelities of one kind and price"

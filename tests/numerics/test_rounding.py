@@ -181,3 +181,10 @@ def test_the_image_of_a_ball_holds_that_of_every_point_in_it(sparse):
         errors = [abs(Fraction(float(m)) - e) for m, e in zip(found.mid, image, strict=True)]
         assert all(e <= Fraction(float(r)) for e, r in zip(errors, found.rad, strict=True))
     assert found.mid[1] == found.rad[1] == 0 < found.rad[3]
+
+
+@every("p", [0.5, 1.5, 2.0])
+def test_the_power_of_a_ball_that_reaches_below_zero_is_finite(p):
+    found = Ball(np.array([-4e-17, 0.0]), np.array([3e-14, 1e-300])).power(p)
+    assert (found.above >= np.array([3e-14 - 4e-17, 1e-300]) ** p).all()
+    assert (found.above <= 1.001 * np.array([3e-14, 1e-300]) ** p + 1e-320).all()

@@ -20,11 +20,12 @@ from kernelopt.numerics.rounding import NORM_ROUNDINGS
 from kernelopt.numerics.rounding import gamma as roundings
 from kernelopt.structure.affine import flat
 from kernelopt.structure.evaluation import Evaluator
-from kernelopt.structure.fidelities import FidelityTerm, read_fidelity
+from kernelopt.structure.fidelities import FidelityTerm
 from kernelopt.structure.learning import read_pieces
+from kernelopt.structure.nearness import objective_terms
 from kernelopt.structure.parts import Budget
 from kernelopt.structure.structure import Point, Structure, kept_in_structure
-from kernelopt.structure.trees import nodes, number, short, summands
+from kernelopt.structure.trees import nodes, number, short
 from kernelopt.validation import Array
 
 FEW_ROUNDINGS = 64  # beside one per term, more than a term of a minorant takes in its last operations
@@ -223,22 +224,11 @@ def read_composite(structure: Structure) -> Composite | str:
     if free:
         return f"no constraint fixes or bounds the trace or the sum of {', '.join(free)}"
     positions = {piece.variable.id: k for k, piece in enumerate(pieces)}
-    factors = {id(term.stand_in): 0.0 for term in structure.risks}
-    fidelities, offset = list[tuple[int, FidelityTerm]](), 0.0
-    other_terms = list[tuple[float, cp.Expression]]()
-    for c, term in summands(structure.lifted.objective.args[0]):
-        price = number(c)
-        near = None if id(term) in factors else read_fidelity(price, term)
-        if id(term) in factors:
-            factors[id(term)] += price
-        elif term.is_constant():
-            offset += price * number(term)
-        elif near is not None:
-            fidelities += [(positions[near.variable.id], near)] if near.price > 0 else []
-        elif any(id(node) in factors for node in nodes(term)):
-            return f"a risk must enter the objective times a positive number, not inside {short(term)}"
-        else:
-            other_terms.append((price, term))
+    factors, offset, near, other_terms = objective_terms(structure)
+    fidelities = [(positions[term.variable.id], term) for term in near if term.price > 0]
+    inside = [term for _, term in other_terms if any(id(node) in factors for node in nodes(term))]
+    if inside:
+        return f"a risk must enter the objective times a positive number, not inside {short(inside[0])}"
     trainers = read_trainers(structure, factors)
     if isinstance(trainers, str):
         return trainers
