@@ -36,6 +36,7 @@ from kernelopt.threads import COMPILING
 from kernelopt.validation import Array
 
 Point = dict[int, Array]  # values by variable id
+WeightedStack = tuple[Affine | None, Grams | None]  # weights, and the matrices that they weigh
 T = TypeVar("T")
 
 
@@ -71,15 +72,15 @@ class RiskTerm:
         return self.learner.forms
 
     @cached_property
-    def weighted(self) -> tuple[list[tuple[Affine | None, Grams | None]], ...]:
+    def weighted(self) -> tuple[list[WeightedStack], ...]:
         """For each kernel its terms on the labelled points: the weights as an affine map, and the stack.
 
         A term that is no sum of weighted matrices has no stack, and its entries by columns as weights. The
         map is None where it is not affine, or where a parameter has no value.
         """
-        n, found = self.learner.n, list[list[tuple[Affine | None, Grams | None]]]()
+        n, found = self.learner.n, list[list[WeightedStack]]()
         for K in self.kernels:
-            parts = list[tuple[Affine | None, Grams | None]]()
+            parts = list[WeightedStack]()
             for arg in K.args if isinstance(K, AddExpression) else [K]:
                 read = terms(arg)
                 if read is None:

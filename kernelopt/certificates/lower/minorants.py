@@ -10,7 +10,6 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.certificates.boxes import Boxes
-from kernelopt.grams import Grams
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.learner import Learner
 from kernelopt.language.terms import Term, terms
@@ -24,12 +23,12 @@ from kernelopt.numerics.rounding import (
     form,
 )
 from kernelopt.numerics.rounding import gamma as roundings
-from kernelopt.structure.affine import Affine, affine
+from kernelopt.structure.affine import Affine, affine, flat
 from kernelopt.structure.fidelities import FidelityTerm
 from kernelopt.structure.parts import Part, joined
 from kernelopt.structure.primal_bound import MOST_PRODUCTS, squared_norm
 from kernelopt.structure.relaxed_cones import RelaxedCones
-from kernelopt.structure.structure import RiskTerm, Structure, kept_in_structure
+from kernelopt.structure.structure import RiskTerm, Structure, WeightedStack, kept_in_structure
 from kernelopt.structure.trees import copied_constraint, replaced
 from kernelopt.structure.zero_weights import zero_equations
 from kernelopt.validation import Array
@@ -183,7 +182,7 @@ def form_change(d: Array, alpha: Array, perturbation: float) -> Array:
 
 
 def quadratic_form(
-    parts: Sequence[tuple[Affine | None, Grams | None]], alpha: Array, perturbation: float, accurate: bool
+    parts: Sequence[WeightedStack], alpha: Array, perturbation: float, accurate: bool
 ) -> list[tuple[Affine | None, Ball]]:
     """Return pairs (x, c) with alpha'K alpha the sum of c'x, for the terms of K in `RiskTerm.weighted`."""
     found = []
@@ -217,9 +216,10 @@ def optimal_block_weights(norm: float, forms: Sequence[Minorant]) -> Array:
     where a variable has no value. It is scaled down by more than its rounding errors, since |gamma|_p > 1
     would make the minorant too large.
     """
-    values = [part.expression for part in forms]
-    known = [v.value if isinstance(v, cp.Expression) else v for v in values]
-    squares = [1.0 if None in known else float(v) for v in known]
+    squares = [1.0] * len(forms)
+    if all(v.value is not None for part in forms for v in part.slopes):
+        values = ([slope.mid @ flat(v.value) for v, slope in part.slopes.items()] for part in forms)
+        squares = [float(part.constant.mid) + sum(each) for part, each in zip(forms, values, strict=True)]
     lengths = np.sqrt(np.maximum(squares, 0.0))
     block_weights = minimizing_weights(lengths, conjugate_exponent(norm / 2), MIN_GAMMA)
     return block_weights * (1 - roundings(lengths.size + NORM_ROUNDINGS))

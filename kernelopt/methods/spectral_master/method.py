@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kernelopt.certificates.conic.multipliers import Bound
 from kernelopt.certificates.gap import floor
-from kernelopt.certificates.lower.combined.proof import ConeBound, multiplier_of_trace
+from kernelopt.certificates.lower.combined.proof import multiplier_of_trace
 from kernelopt.certificates.lower.combined.search import (
     LARGE_ROUNDING,
     NEARLY_ACTIVE,
@@ -242,10 +243,10 @@ class SpectralMasterRun:
             remedy=REMEDY,
         )
 
-    def proved(self, proof: Proof) -> ConeBound:
+    def proved(self, proof: Proof) -> Bound:
         """Return the rigorous bound of a proof, in twice the precision where rounding errors are large."""
         structure, F = self.match.structure, np.sqrt(self.match.single.factor) * proof.F
-        found = ConeBound(-np.inf)
+        found = Bound(-np.inf)
         for accurate in (False, True):
             objective = affine_objective(structure, minorants(structure, [proof.alpha], accurate))
             if objective is not None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from kernelopt.certificates.conic.multipliers import Bound
 from kernelopt.certificates.lower.minorants import Minorant
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.rounding import TINY, exact_sum, gamma, norm_above, two_products, upwards
@@ -23,17 +22,7 @@ ASSUMPTION = (
 )
 
 
-class ConeBound(NamedTuple):
-    """A lower bound, what it assumes, and the rounding errors by which it was lowered."""
-
-    value: float
-    reason: str = ""
-    rounding: float = 0.0
-
-
-def proved_bound(
-    coordinates: Coordinates, objective: Minorant, F: Array, accurate: bool = False
-) -> ConeBound:
+def proved_bound(coordinates: Coordinates, objective: Minorant, F: Array, accurate: bool = False) -> Bound:
     r"""Return a lower bound of an affine function h + g'mu over {K(mu) >> 0, r'mu = total}.
 
     With a `Centring` it is one over the larger set {H K(mu) H >> 0, r'mu = total}: there
@@ -55,7 +44,7 @@ def proved_bound(
         rho = rho + Ball(np.zeros(rho.mid.shape), coordinates.centring.errors(F))
     radius = coordinate_radius(coordinates)
     if slope.size[basis.zero].any() or not np.isfinite(radius):
-        return ConeBound(-np.inf)
+        return Bound(-np.inf)
     nu = multiplier_of_trace(coordinates, rho.mid)
     residual = rho - Ball(cone.row) * nu
     along, dependent = basis.T.T @ residual, basis.dependent.T @ residual
@@ -68,7 +57,7 @@ def proved_bound(
     reason = ASSUMPTION.format(LARGEST_DEPENDENT) if basis.dependent.shape[1] else ""
     errors = [np.broadcast_to(ball.rad, ball.mid.shape) for ball in (along, dependent)]
     rounding = objective.constant.rad + price(*errors).mid
-    return ConeBound(float(value.below), reason, float(rounding))
+    return Bound(float(value.below), reason, rounding=float(rounding))
 
 
 def corrected_factor(coordinates: Coordinates, objective: Minorant, F: Array) -> Array | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg as sl
 
+from kernelopt.certificates.conic.multipliers import Bound
 from kernelopt.certificates.gap import floor
 from kernelopt.certificates.lower.closed import objective_parts
-from kernelopt.certificates.lower.combined.proof import ConeBound, corrected_factor, proved_bound
+from kernelopt.certificates.lower.combined.proof import corrected_factor, proved_bound
 from kernelopt.certificates.lower.minorants import Minorant
 from kernelopt.errors import Stopped
 from kernelopt.numerics.matrix_inequality import SmallProgram, SmallSolution, solve_small
@@ -99,7 +100,7 @@ def combined_bound(
     structure: Structure,
     minorants: list[Minorant],
     attained: float = np.inf,
-) -> ConeBound | None:
+) -> Bound | None:
     """Return about the largest lower bound of the problem with every risk replaced by its minorant.
 
     The search starts at the current values of the structure's variables. It ends where the bound cannot rise
@@ -147,7 +148,7 @@ def searched_bound(
     mu: Array,
     least: float,
     attained: float,
-) -> ConeBound:
+) -> Bound:
     """Return the best bound found; `least` is the size of a value below which differences do not matter."""
     g = objective.over(coordinates.cone.variables).mid
     subspace = Subspace(coordinates)
@@ -183,7 +184,7 @@ def searched_bound(
     return best
 
 
-def bound_of_factor(coordinates: Coordinates, objective: Minorant, F: Array, least: float) -> ConeBound:
+def bound_of_factor(coordinates: Coordinates, objective: Minorant, F: Array, least: float) -> Bound:
     """Return `proved_bound`, in twice the working precision where its rounding errors are large.
 
     There the multiplier is corrected too: it was computed from rounded numbers.
