@@ -16,7 +16,7 @@ from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_w
 from kernelopt.structure.affine import affine
 from kernelopt.structure.attributes import beside_cone
 from kernelopt.structure.learning import one_risk, read_set, weighted_risks
-from kernelopt.structure.parts import Budget
+from kernelopt.structure.parts import Budget, split
 from kernelopt.structure.powers import LpBall
 from kernelopt.structure.structure import Point, RiskTerm, Structure, is_zero, kept_in_structure
 from kernelopt.validation import Array
@@ -62,9 +62,7 @@ class BallProblem:
 
     def point(self, theta: Array) -> Point:
         """Return the values of the variables at theta."""
-        cuts = np.cumsum([v.size for v in self.variables])[:-1]
-        pairs = zip(self.variables, np.split(theta, cuts), strict=True)
-        return {v.id: np.reshape(part, v.shape) for v, part in pairs}
+        return split(self.variables, theta)
 
     def weights(self, point: Point) -> Array:
         """Return theta at the values of the variables."""

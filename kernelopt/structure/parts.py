@@ -56,6 +56,12 @@ def joined(variables: Sequence[cp.Variable], s: Slopes) -> Ball:
     return Ball(*(np.concatenate(parts) for parts in zip(*each, strict=True)))
 
 
+def split(variables: Sequence[cp.Variable], x: Array) -> dict[int, Array]:
+    """Return the values of several variables by their ids, from their entries one after the other."""
+    cuts = np.cumsum([v.size for v in variables])[:-1]
+    return {v.id: np.reshape(part, v.shape) for v, part in zip(variables, np.split(x, cuts), strict=True)}
+
+
 @dataclass(frozen=True, eq=False)
 class Free(Part):
     """The whole space."""

@@ -30,7 +30,7 @@ from kernelopt.numerics.rounding import (
     upwards,
 )
 from kernelopt.structure.affine import Affine, affine
-from kernelopt.structure.parts import Part, Slopes, joined
+from kernelopt.structure.parts import Part, Slopes, joined, split
 from kernelopt.structure.trees import number, summands
 from kernelopt.validation import Array
 
@@ -125,12 +125,10 @@ class LpBall(Part):
 
     def reach(self, variable: cp.Variable) -> Array:
         """Return about the largest absolute value of each entry, infinite where none is known."""
-        d, start = self.power.length.diagonal, 0
-        for earlier in self.variables[: [v.id for v in self.variables].index(variable.id)]:
-            start += earlier.size
-        own = np.zeros(variable.size) if d is None else d[start : start + variable.size]
+        d = self.power.length.diagonal
+        each = np.zeros(sum(v.size for v in self.variables)) if d is None else d
         with np.errstate(divide="ignore"):
-            return np.asarray(self.radius / own)
+            return np.ravel(self.radius / split(self.variables, each)[variable.id])
 
     def support(self, s: Slopes) -> float:
         """Return the radius times the dual length."""
