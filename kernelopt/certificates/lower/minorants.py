@@ -95,14 +95,16 @@ def constant(value: float, error: float = 0.0) -> Minorant:
 
 def total(parts: Iterable[Minorant]) -> Minorant:
     """Return the sum of affine functions."""
-    return sum(parts, start=constant(0.0))
+    first, *others = [*parts] or [constant(0.0)]
+    return sum(others, start=first)
 
 
 def affine_image(read: Affine | None, c: Ball) -> Minorant:
     """Return c'x for an affine x; where x is not affine (`read` is None) the error is infinite."""
     if read is None:
         return constant(0.0, np.inf)
-    return Minorant(read.constant @ c, {v: matrix.T @ c for v, matrix in read.matrices.items()})
+    at_zero = read.constant @ c if read.constant.any() else Ball(np.zeros(()))
+    return Minorant(at_zero, {v: matrix.T @ c for v, matrix in read.matrices.items()})
 
 
 def minorant(

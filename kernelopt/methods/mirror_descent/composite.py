@@ -153,6 +153,22 @@ class Composite:
         near = zip(self.fidelities, subgradients, strict=True)
         return total(near_minorant(term, U) for (_, term), U in near)
 
+    def slopes(self, dual: DualPoint) -> list[Array]:
+        """Return about the gradients of `minorant`, without bounds of their errors, which take longer."""
+        found = {
+            p.variable: np.ravel(G).copy() for p, G in zip(self.pieces, dual.linearization[1:], strict=True)
+        }
+        for trainer, alpha, gamma in zip(self.trainers, dual.alphas, dual.gammas, strict=True):
+            alpha = trainer.project(alpha)
+            for parts, each in zip(trainer.risk.weighted, gamma, strict=True):
+                for read, grams in parts:
+                    c = np.outer(alpha, alpha).ravel() if grams is None else grams.forms(alpha)
+                    for variable, matrix in read.matrices.items() if read is not None else ():
+                        found[variable] -= trainer.factor / (2 * each) * (matrix.T @ c)
+        for (_, term), U in zip(self.fidelities, dual.subgradients, strict=True):
+            found[term.variable] += term.price * term.fidelity.project(U).ravel()
+        return [found[p.variable].reshape(p.variable.shape) for p in self.pieces]
+
     def gradients(self, below: Minorant) -> list[Array]:
         """Return the gradients of an affine function by the variables."""
         falls = below.falls(self.pieces)

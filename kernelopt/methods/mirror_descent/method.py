@@ -177,7 +177,7 @@ class MirrorDescentRun:
         """
         self.here = here = self.problem.evaluate(self.steps.points, self.here, slack)
         check()
-        weight = self.steps.move(self.problem.gradients(self.problem.minorant(here.dual)))
+        weight = self.steps.move(self.problem.slopes(here.dual))
         self.weight += weight
         share = weight / self.weight if self.weight > 0 else 1.0
         self.average = here.dual if self.average is None else self.average.combined(here.dual, share)
