@@ -11,6 +11,7 @@ a loss                   a subclass of `Loss`        "kernelopt.losses"
 a kernel                 a subclass of `Kernel`      "kernelopt.kernels"
 a fidelity               a subclass of `Fidelity`    "kernelopt.fidelities"
 a method                 a subclass of `Method`      "kernelopt.methods", under the method's name
+a set of weights         a subclass of `Part`        "kernelopt.parts"
 formulations             a module with a list        "kernelopt.formulations"
                          `CATALOGUE` of `Entry`
 ======================== =========================== ==============================================
@@ -31,10 +32,13 @@ Frobenius norm, or those of `Proximal`. `check_fidelity` tests it.
 **A method** states `match`, `cost` and `run`: it reads a `Structure`, predicts a `Cost`, reports to a
 `Control`, and returns an `Outcome`. Long work calls `check` between its steps, which raises
 `kernelopt.errors.Stopped` at the time limit. `read_ball` reads one risk with weights in an l_p ball as a
-`BallProblem`, which has the bounds. `on_simplex` and `project_zero_sum` are projections, on a simplex and on
-a box with entries of sum zero. `norms` has |v|_p, its q, and the weights of an l_p ball that are optimal for
+`BallProblem`, which has the bounds. `on_simplex` is the projection on a
+simplex. `norms` has |v|_p, its q, and the weights of an l_p ball that are optimal for
 given lengths. `rounding` bounds the rounding errors of sums and products. `register_method` adds a method
 that is in no package; `check_method` tests it.
+
+**A set** whose support function is known states `recognise`, `support` and `multiplier`. Then certificates
+bound problems over it in closed form, beside the sets and prices of other variables.
 
 **A formulation** is a function that returns a `Formulation`, with its dual and, where the paper prints some,
 a `Programme` each; an `Entry` puts it into the catalogue, a `Planted` problem has a known optimum. A problem
@@ -62,7 +66,6 @@ from kernelopt.fidelities import Proximal, Radial, as_fidelity
 from kernelopt.grams import as_grams
 from kernelopt.kernels import Profile
 from kernelopt.losses import weights
-from kernelopt.losses.base import project_zero_sum
 from kernelopt.losses.curve import Curve
 from kernelopt.methods import DEFAULT_TOL, Cost, Learned, Method, Outcome, Programme, register_method
 from kernelopt.methods.control import Control
@@ -70,6 +73,7 @@ from kernelopt.numerics import norms, rounding
 from kernelopt.numerics.simplex import on_simplex
 from kernelopt.running import check
 from kernelopt.structure.ball import BallProblem, read_ball
+from kernelopt.structure.parts import Part
 from kernelopt.validation import (
     Array,
     as_classes,
@@ -103,6 +107,7 @@ __all__ = [
     "Learned",
     "Method",
     "Outcome",
+    "Part",
     "Planted",
     "Profile",
     "Programme",
@@ -128,7 +133,6 @@ __all__ = [
     "on_simplex",
     "one_of",
     "positive",
-    "project_zero_sum",
     "read_ball",
     "register_method",
     "rounding",

@@ -35,6 +35,7 @@ LONGEST = {
     "loss": 25,
     "kernel": 10,
     "fidelity": 25,
+    "part": 25,
     "method": 60,
     "formulation": 30,
 }  # lines of what an author writes
@@ -191,6 +192,24 @@ def test_the_fidelity_is_solved_by_two_methods_and_certified(outsider, kind):
         assert solution.gap <= tol
         assert solution.lower <= optimum * (1 + 1e-6) and optimum * (1 - 1e-6) <= solution.upper
         assert ko.testing.assert_certified(problem, rtol=2 * tol).feasible
+
+
+def test_a_set_of_a_package_has_closed_bounds_and_multipliers(outsider):
+    """Over {x >= 0: the two largest weights have the sum one}, against the solver."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(12, 2)), np.tile([1.0, -1.0], 6)
+    grams = ko.Grams.from_kernels([ko.gaussian(w) for w in (0.3, 1, 3)] + [ko.linear()], X)
+    x = cp.Variable(4, nonneg=True)
+    problem = cp.Problem(
+        cp.Minimize(ko.risk(ko.combine(x, grams), y, ko.squared_hinge(1.0))), [cp.sum_largest(x, 2) <= 1]
+    )
+    optimum = problem.solve(solver=cp.CLARABEL, tol_gap_rel=1e-10, tol_gap_abs=1e-10, tol_feas=1e-10)
+    by_solver = float(problem.constraints[0].dual_value)
+    certificate = ko.testing.assert_certified(problem)
+    assert certificate.route == "closed" and certificate.gap < 1e-5
+    assert certificate.lower <= optimum * (1 + 1e-7)
+    assert ko.solve(problem).gap < 1e-5
+    assert float(problem.constraints[0].dual_value) == pytest.approx(by_solver, rel=1e-3)
 
 
 def test_a_fidelity_is_known_by_name_where_its_parameters_have_defaults(packages, tmp_path):
@@ -410,7 +429,7 @@ def test_the_page_has_a_recipe_for_each_kind_and_their_entry_points():
     parser = configparser.ConfigParser()
     parser.read(metadata, encoding="utf-8")
     assert written == {group: dict(parser[group]) for group in parser.sections()}
-    assert list(written) == [f"kernelopt.{kind}" for kind in KINDS]
+    assert list(written) == [f"kernelopt.{kind}" for kind in (*KINDS[:3], "parts", *KINDS[3:])]
 
 
 @pytest.mark.parametrize("name", LONGEST)
@@ -419,7 +438,7 @@ def test_a_recipe_has_at_most_five_steps_and_its_example(name):
     assert [int(number) for number, _ in steps] == list(range(1, len(steps) + 1)) and 3 <= len(steps) <= 5
     assert f"`tests/outside/outsider/{name}.py`, at most {LONGEST[name]} lines" in RECIPES[name]
     calls = "\n".join(text for _, text in steps)
-    assert "entry points" in calls and f"check_{name}(" in calls
+    assert "entry points" in calls and re.search(rf"(check_{name}|assert_certified)\(", calls)
 
 
 # ------------------------------------------------------------------------------- packages that are wrong

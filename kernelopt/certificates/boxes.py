@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from cvxpy.atoms.affine.wraps import nonneg_wrap
 
+from kernelopt.numerics.rounding import POWER_ROUNDINGS, gamma
 from kernelopt.structure.affine import flat
 from kernelopt.structure.attributes import stated_bounds
 from kernelopt.structure.structure import Structure
@@ -38,14 +39,11 @@ def known_boxes(structure: Structure, extra: dict[Any, Any] | None) -> Boxes:
     for variable, (lower, upper) in (extra or {}).items():
         given = (flat(np.broadcast_to(side, variable.shape)) for side in (lower, upper))
         tighten(boxes, variable, *given)
-    for edge in filter(None, structure.budgets):
-        for variable in edge.rows:
-            bound = np.broadcast_to(edge.reach(variable), (variable.size,))
-            tighten(boxes, variable, -bound, bound)
-    for sphere in filter(None, structure.norm_balls):
-        if sphere.variable.id in boxes:
-            bound = np.full(sphere.variable.size, sphere.radius)
-            tighten(boxes, sphere.variable, -bound, bound)
+    for part in structure.bounding:
+        for variable in part.variables:
+            if variable.id in boxes:
+                bound = np.broadcast_to(part.reach(variable), (variable.size,)) * (1 + gamma(POWER_ROUNDINGS))
+                tighten(boxes, variable, -bound, bound)
     for variable, zero in all_zero_weights(structure).items():
         tighten(boxes, variable, np.zeros(variable.size), np.where(zero, 0.0, np.inf))
     return boxes

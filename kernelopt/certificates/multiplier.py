@@ -14,9 +14,8 @@ from kernelopt.certificates.lower.near import near_bound
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.errors import Stopped
 from kernelopt.structure.expansion import copied_on_face
-from kernelopt.structure.pieces import read_pieces, size_multipliers
 from kernelopt.structure.relaxed_cones import RelaxedCones
-from kernelopt.structure.structure import Structure
+from kernelopt.structure.structure import Structure, every_multiplier
 from kernelopt.structure.trees import replaced
 from kernelopt.structure.units import Units
 from kernelopt.threads import quietly
@@ -43,14 +42,10 @@ def constraint_multipliers(
         closed = closed_bound(structure, below)
     constraints = structure.lifted.constraints
     if closed is not None:
-        found = [[np.zeros(dual.shape) for dual in c.dual_variables] for c in constraints]
-        for at, multiplier in closed.multipliers.items():
-            found[at] = [np.full(constraints[at].shape, multiplier)]
-        return found
+        return every_multiplier(structure, closed.multipliers)
     near = near_bound(structure, alphas[0], quick=not conic) if len(alphas) == 1 else None
-    pieces = read_pieces(structure)
-    if near is not None and near.exhausted(floor(structure), np.inf) and not isinstance(pieces, str):
-        return size_multipliers(structure, pieces, near.minima)
+    if near is not None and near.exhausted(floor(structure), np.inf):
+        return every_multiplier(structure, near.multipliers)
     if not conic:
         return None
     substitutes: dict[int, Any] = {

@@ -23,7 +23,7 @@ from kernelopt.numerics.compiling import numba_clock
 from kernelopt.running import check, seconds_left
 from kernelopt.structure.ball import BallProblem, read_risks_on_ball
 from kernelopt.structure.evaluation import Evaluator, Given
-from kernelopt.structure.pieces import centre, read_pieces
+from kernelopt.structure.learning import read_pieces
 from kernelopt.structure.structure import Point, RiskTerm, Structure
 from kernelopt.structure.trees import number
 from kernelopt.validation import Array, Index
@@ -149,8 +149,8 @@ def simple_point(structure: Structure) -> Point | None:
     if isinstance(ball, BallProblem):
         return ball.point(ball.reach * ball.start)
     pieces = read_pieces(structure)
-    if not isinstance(pieces, str) and all(piece.reach is not None for piece in pieces):
-        return {piece.variable.id: centre(piece) for piece in pieces}
+    if not isinstance(pieces, str) and all(piece.total < np.inf for piece in pieces):
+        return {piece.variable.id: piece.centre for piece in pieces}
     zero = {v.id: np.zeros(v.shape) for v in structure.variables}
     evaluator = Evaluator(structure, zero_machines(structure))
     return FeasibleSet(evaluator, conic=False).nearest(zero)[0]

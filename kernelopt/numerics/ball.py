@@ -34,6 +34,7 @@ class Ball:
 
     mid: Any
     rad: Any = 0.0
+    __array_ufunc__ = None  # NumPy leaves the operations to this class
 
     @staticmethod
     def of(mid: Any, rad: Any) -> Ball:
@@ -59,6 +60,11 @@ class Ball:
         return not np.any(self.rad)
 
     @property
+    def is_zero(self) -> Any:
+        """Which entries are exactly zero."""
+        return np.equal(self.mid, 0) & np.equal(self.rad, 0)
+
+    @property
     def above(self) -> Array:
         """Upper bounds, infinite where none is known."""
         return self._end(np.inf)
@@ -77,25 +83,37 @@ class Ball:
     def __neg__(self) -> Ball:
         return Ball(-self.mid, self.rad)
 
-    def __add__(self, other: Ball) -> Ball:
-        """A + b, with the error u |fl(a + b)| unless one of them is exactly zero."""
+    def __add__(self, other: Ball | float) -> Ball:
+        """A + b, with the error u |fl(a + b)| unless one of the midpoints is zero."""
+        other = as_ball(other)
         with np.errstate(all="ignore"):
             mid = self.mid + other.mid
-            rounding = np.where((self.size == 0) | (other.size == 0), 0.0, UNIT * np.abs(mid))
+            rounding = np.where(np.equal(self.mid, 0) | np.equal(other.mid, 0), 0.0, UNIT * np.abs(mid))
             return Ball.of(mid, raised(self.rad + other.rad + rounding))
 
-    def __sub__(self, other: Ball) -> Ball:
+    def __sub__(self, other: Ball | float) -> Ball:
         return self + (-other)
 
-    def __mul__(self, other: Ball) -> Ball:
-        """A b, with the error |a| r_b + r_a (|b| + r_b) + u |fl(a b)| + eta unless a factor is zero."""
+    def __rmatmul__(self, A: Any) -> Ball:
+        """A b for an exact A of k columns, with the error |A| r_b + gamma_k |A||b| + k eta."""
+        k, size = A.shape[-1], abs(A)
         with np.errstate(all="ignore"):
-            mid, zero = self.mid * other.mid, (self.size == 0) | (other.size == 0)
-            rad = np.abs(self.mid) * other.rad + self.rad * other.size + UNIT * np.abs(mid) + 4 * ETA
+            counts = np.not_equal(size @ np.not_equal(self.size, 0).astype(float), 0)
+            rad = size @ np.broadcast_to(self.rad, np.shape(self.mid)) + gamma(k) * (size @ np.abs(self.mid))
+            return Ball.of(A @ self.mid, raised(rad + 4 * ETA * k * counts, k))
+
+    def __mul__(self, other: Ball | float) -> Ball:
+        """A b, with the error |a| r_b + r_a (|b| + r_b) + u |fl(a b)| + eta unless a factor is zero."""
+        other = as_ball(other)
+        with np.errstate(all="ignore"):
+            mid, zero = self.mid * other.mid, self.is_zero | other.is_zero
+            rad = self.rad * (np.abs(other.mid) + other.rad) + UNIT * np.abs(mid) + 4 * ETA
+            rad = rad + np.abs(self.mid) * other.rad
             return Ball.of(np.where(zero, 0.0, mid), np.where(zero, 0.0, raised(rad)))
 
-    def __truediv__(self, other: Ball) -> Ball:
+    def __truediv__(self, other: Ball | float) -> Ball:
         """Q = a / b, with the error (r_a + |q| r_b) / (|b| - r_b) + u |q| + eta."""
+        other = as_ball(other)
         with np.errstate(all="ignore"):
             mid = self.mid / other.mid
             least = (np.abs(other.mid) - other.rad) * (1 - 4 * UNIT) - 2 * ETA * np.not_equal(other.rad, 0)
@@ -136,8 +154,7 @@ class Ball:
 
     def power(self, p: float) -> Ball:
         """a^p for a >= 0, where smaller entries count as zero."""
-        clipped = Ball.between(np.maximum(self.below, 0.0), np.maximum(self.above, 0.0))
-        found = clipped.monotone(lambda a: a**p, falling=p < 0)
+        found = self.monotone(lambda a: np.maximum(a, 0.0) ** p, falling=p < 0)
         return found if p < 0 else Ball.between(np.maximum(found.below, 0.0), found.above)
 
     def norm(self, p: float, axis: Any = None, keepdims: bool = False) -> Ball:
@@ -165,6 +182,11 @@ class Ball:
             return Ball.of(value, raised(rad + relative * value + 4 * ETA * (value > 0)))
 
 
+def as_ball(number: Ball | float) -> Ball:
+    """Return a number that is known exactly as a ball, and a ball as it is."""
+    return number if isinstance(number, Ball) else Ball(number)
+
+
 def raised(rad: Any, terms: Any = 0) -> Any:
     """Return more than the exact value of a computed sum of non-negative terms, zero where all are zero."""
-    return rad * (1 + gamma(terms + 32)) + 8 * ETA * np.not_equal(rad, 0)
+    return np.where(np.equal(rad, 0), 0.0, rad * (1 + gamma(terms + 32)) + 8 * ETA)

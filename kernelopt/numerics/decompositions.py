@@ -62,9 +62,3 @@ def shortest_solution(L: Array, R: Array, b: Array, dependent: float) -> Array:
     """
     check(SINGULAR * float(len(L)) ** 3)
     return np.asarray(np.linalg.lstsq(L @ R.T, b, rcond=dependent)[0], dtype=float)
-
-
-def least_eigenvalue(M: Array) -> float:
-    """Return the least eigenvalue; it raises as `eigenpairs` does."""
-    check(VALUES * float(len(M)) ** 3)
-    return float(sl.eigvalsh(M, subset_by_index=[0, 0], check_finite=False)[0])

@@ -112,15 +112,9 @@ def of_affine(atom: Any, balls: list[Ball]) -> Ball:
         read = None
     if read is None:
         return Ball(np.zeros(atom.shape), np.full(atom.shape, np.inf))
-    balls = [dense(ball) for ball in balls]
-    mid, rad, count = read.constant.copy(), np.zeros(atom.size), 1
-    sizes = np.abs(read.constant)
-    for place, ball in zip(places, balls, strict=True):
+    found = Ball(read.constant)
+    for place, ball in zip(places, (dense(ball) for ball in balls), strict=True):
         if place in read.matrices:
-            A = read.matrices[place]
-            mid = mid + A @ flat(ball.mid)
-            sizes = sizes + abs(A) @ flat(np.abs(ball.mid))
-            rad = rad + abs(A) @ flat(np.broadcast_to(ball.rad, np.shape(ball.mid)))
-            count += ball.mid.size
-    rad = raised(rad + gamma(count + 1) * sizes + count * ETA * (sizes + rad > 0), count)
-    return Ball.of(*(np.reshape(part, atom.shape, order="F") for part in (mid, rad)))
+            rad = np.broadcast_to(ball.rad, np.shape(ball.mid))
+            found = found + read.matrices[place] @ Ball(flat(ball.mid), flat(rad))
+    return Ball(*(np.reshape(part, atom.shape, order="F") for part in (found.mid, found.rad)))

@@ -15,8 +15,10 @@ from kernelopt.losses import Loss
 from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_weights
 from kernelopt.structure.affine import affine
 from kernelopt.structure.attributes import beside_cone
+from kernelopt.structure.learning import one_risk, read_set, weighted_risks
+from kernelopt.structure.parts import Budget, split
+from kernelopt.structure.powers import LpBall
 from kernelopt.structure.structure import Point, RiskTerm, Structure, is_zero, kept_in_structure
-from kernelopt.structure.weighted_risks import one_risk, weighted_risks
 from kernelopt.validation import Array
 
 TIE = 1e-12  # relative difference below which two forms alpha'K_m alpha are equal up to rounding
@@ -60,9 +62,7 @@ class BallProblem:
 
     def point(self, theta: Array) -> Point:
         """Return the values of the variables at theta."""
-        cuts = np.cumsum([v.size for v in self.variables])[:-1]
-        pairs = zip(self.variables, np.split(theta, cuts), strict=True)
-        return {v.id: np.reshape(part, v.shape) for v, part in pairs}
+        return split(self.variables, theta)
 
     def weights(self, point: Point) -> Array:
         """Return theta at the values of the variables."""
@@ -221,16 +221,14 @@ def read_weight_set(structure: Structure) -> tuple[tuple[cp.Variable, ...], floa
         return (
             f"it needs one constraint, an l_p ball or a trace, the problem has {len(constraints)}: {listed}"
         )
-    norm_ball, budget = structure.norm_balls[structure.active[0]], structure.budgets[structure.active[0]]
-    if norm_ball is not None and norm_ball.radius > 0 and len(structure.variables) == 1:
-        return structure.variables, norm_ball.p, np.full(norm_ball.variable.size, norm_ball.radius)
-    if budget is None or not (
-        budget.total > 0 and budget.bounds_all and set(budget.rows) == set(structure.variables)
-    ):
-        names = ", ".join(variable.name() for variable in structure.variables)
-        which = constraints[0].label or constraints[0]
-        return f"the constraint {which} is not an l_p ball or a trace of {names}"
-    return structure.variables, 1.0, np.concatenate([budget.reach(v) for v in structure.variables])
+    found = read_set(structure, structure.active[0])
+    if isinstance(found, Budget | LpBall) and set(found.variables) == set(structure.variables):
+        reach = np.concatenate([found.reach(v) for v in structure.variables])
+        if ((reach > 0) & np.isfinite(reach)).all():
+            return structure.variables, found.p, reach
+    names = ", ".join(variable.name() for variable in structure.variables)
+    which = constraints[0].label or constraints[0]
+    return f"the constraint {which} is not an l_p ball or a trace of {names}"
 
 
 def read_kernels(risk: RiskTerm, variables: tuple[cp.Variable, ...]) -> Grams | str:

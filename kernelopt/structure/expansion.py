@@ -7,6 +7,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.constraints import Inequality
 
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.risk import Risk
@@ -14,8 +15,8 @@ from kernelopt.plain_tables import html_table
 from kernelopt.structure.attributes import stated_bounds
 from kernelopt.structure.explicit_risk import explicit_risk, loss_variables
 from kernelopt.structure.gate import check_problem
+from kernelopt.structure.powers import NORMS
 from kernelopt.structure.relaxed_cones import RelaxedCones
-from kernelopt.structure.sizes import read_norm_ball
 from kernelopt.structure.trees import (
     coefficient,
     copied_constraint,
@@ -254,19 +255,21 @@ def copied_on_face(
 
 
 def norm_ball_copy(
-    constraint: cp.Constraint, leaves: dict[cp.Variable, cp.Variable], units: Units
+    constraint: Any, leaves: dict[cp.Variable, cp.Variable], units: Units
 ) -> ConstraintCopy | None:
     """Return |x|_p <= R as |x'|_p <= R / unit, where x = unit * x' with one number; None for others.
 
     The unit is taken out of the norm because cvxpy introduces an epigraph variable for |unit * x'|_p, and
     that variable would not be scaled.
     """
-    norm_ball = read_norm_ball(constraint)
-    if norm_ball is None or norm_ball.variable not in leaves or np.ptp(units.of(norm_ball.variable)):
+    norm, radius = constraint.args if isinstance(constraint, Inequality) else (constraint, constraint)
+    if not isinstance(norm, NORMS) or norm.args[0] not in leaves or not radius.is_constant():
         return None
-    unit = float(np.ravel(units.of(norm_ball.variable))[0])
-    norm, radius = constraint.args
-    copy = constraint.copy([norm.copy([leaves[norm_ball.variable]]), radius / unit])
+    size = units.of(norm.args[0])
+    if np.ptp(size):
+        return None
+    unit = float(np.ravel(size)[0])
+    copy = constraint.copy([norm.copy([leaves[norm.args[0]]]), radius / unit])
     if constraint.label is not None:
         copy.set_label(constraint.label)
     return ConstraintCopy(constraint, copy, None, units.objective / unit)

@@ -11,9 +11,11 @@ import numpy as np
 from kernelopt.fidelities import Fidelity
 from kernelopt.grams import RankOneStorage
 from kernelopt.language.terms import terms
-from kernelopt.numerics.rounding import gamma, norm_above
+from kernelopt.numerics.ball import Ball
+from kernelopt.numerics.rounding import upwards
 from kernelopt.structure.fidelities import FidelityTerm, read_fidelity
-from kernelopt.structure.pieces import Piece, read_pieces
+from kernelopt.structure.learning import read_pieces
+from kernelopt.structure.parts import Budget, Slopes
 from kernelopt.structure.structure import RiskTerm, Structure, kept_in_structure
 from kernelopt.structure.trees import number, short, summands
 from kernelopt.validation import Array
@@ -28,14 +30,15 @@ PROBES = 2  # random vectors x
 class Block:
     """One kernel of the risk: a PSD variable, or V diag(mu) V' with a variable mu and orthonormal V."""
 
-    piece: Piece
+    piece: Budget
     fidelities: tuple[FidelityTerm, ...]
     V: Array | None = None
 
     @property
     def total(self) -> float | None:
         """The trace, None where it is free."""
-        return None if self.piece.reach is None else float(np.ravel(self.piece.reach)[0])
+        total = float(np.ravel(self.piece.reach(self.piece.variable))[0])
+        return total if total < np.inf else None
 
     @cached_property
     def targets(self) -> Array:
@@ -55,40 +58,20 @@ class Block:
         """Return the derivative of z'Kz by the variable."""
         return np.outer(z, z) if self.V is None else np.asarray((self.V.T @ z) ** 2)
 
-    def adjoint_error(self, z: Array, perturbation: float) -> float:
-        """Return a bound of the error of `adjoint` in the Frobenius norm.
-
-        It covers the rounding of the sums, and a change of one entry of z by `perturbation`, but no roundings
-        of single products.
-        """
-        if self.V is None:
-            return 2 * perturbation * norm_above(z) + perturbation * perturbation
-        products, errors = np.abs(self.V.T @ z), gamma(z.size + 8) * (np.abs(self.V).T @ np.abs(z))
-        row = float(np.linalg.norm(self.V, axis=1).max())
-        of_sums = norm_above((2 * products + errors) * errors)
-        return (
-            of_sums
-            + 2 * perturbation * row * float((products + errors).max())
-            + (perturbation * row) * (perturbation * row)
-        )
-
     def distance(self, X: Array) -> float:
         """Return the sum of the fidelities at X, with their price."""
         return sum(fidelity.value(X) for fidelity in self.fidelities)
 
-    def linear_minimum(self, G: Array, price: float, upper: float, error: float = 0.0) -> float:
-        """Return a lower bound of <G, X> over all X in the set with price * sum_k L(X - S_k) <= upper.
-
-        `error` is a bound of the Frobenius norm of the error of G.
-        """
-        return self.linear_minimum_from(self.piece.linear_minimum(G), price, upper, error)
-
-    def linear_minimum_from(self, minimum: float, price: float, upper: float, error: float) -> float:
-        """Return `linear_minimum` where `Piece.linear_minimum`, the minimum at size one, is known."""
-        sigma = minimum - error * (1.0 if self.piece.reach is None else float(np.max(self.piece.reach)))
+    def support(self, s: Slopes, price: float, upper: float) -> float:
+        """Return an upper bound of <s, X> over all X in the set with price * sum_k L(X - S_k) <= upper."""
         if self.total is not None:
-            return sigma
-        return self._largest_trace(price, upper) * sigma if sigma < 0 else 0.0
+            return self.piece.support(s)
+        rate = self.piece.rate(s)
+        return upwards(self._largest_trace(price, upper) * rate) if rate > 0 else 0.0
+
+    def linear_minimum(self, G: Array, price: float, upper: float) -> float:
+        """Return a lower bound of <G, X> over all X in the set with price * sum_k L(X - S_k) <= upper."""
+        return -self.support({self.piece.variable: Ball(-G.ravel())}, price, upper)
 
     def _largest_trace(self, price: float, upper: float) -> float:
         """Return a bound of tr X where price * sum_k L(X - S_k) is at most `upper`.
@@ -128,6 +111,31 @@ class Nearness:
         return np.pad(alpha, (0, self.n_points - alpha.size))
 
 
+Terms = tuple[dict[int, float], float, list[FidelityTerm], list[tuple[float, cp.Expression]]]
+
+
+def objective_terms(structure: Structure) -> Terms:
+    """Return the terms of an objective that is minimised.
+
+    They are the factors of the risks by the id of the stand-in, the constant, the fidelities, and the other
+    terms with their factors.
+    """
+    factors = {id(term.stand_in): 0.0 for term in structure.risks}
+    offset, fidelities, others = 0.0, list[FidelityTerm](), list[tuple[float, cp.Expression]]()
+    for c, term in summands(structure.lifted.objective.args[0]):
+        price = number(c)
+        near = None if id(term) in factors else read_fidelity(price, term)
+        if id(term) in factors:
+            factors[id(term)] += price
+        elif term.is_constant():
+            offset += price * number(term)
+        elif near is not None:
+            fidelities.append(near)
+        else:
+            others.append((price, term))
+    return factors, offset, fidelities, others
+
+
 @kept_in_structure
 def read_nearness(structure: Structure) -> Nearness | str:
     """Return a problem as a `Nearness`, or a sentence why it is none."""
@@ -140,19 +148,11 @@ def read_nearness(structure: Structure) -> Nearness | str:
     pieces = read_pieces(structure)
     if isinstance(pieces, str):
         return pieces
-    factor, offset, fidelities = 0.0, 0.0, list[FidelityTerm]()
-    for c, term in summands(structure.lifted.objective.args[0]):
-        if term is risk.stand_in:
-            factor += number(c)
-        elif term.is_constant():
-            offset += number(c) * number(term)
-        else:
-            near = read_fidelity(number(c), term)
-            if near is None:
-                return (
-                    f"{short(term)} is not a price times a fidelity, the distance of a variable to a matrix"
-                )
-            fidelities.append(near)
+    factors, offset, fidelities, others = objective_terms(structure)
+    if others:
+        text = short(others[0][1])
+        return f"{text} is not a price times a fidelity, the distance of a variable to a matrix"
+    factor = factors[id(risk.stand_in)]
     alike = all((f.fidelity, f.price) == (fidelities[0].fidelity, fidelities[0].price) for f in fidelities)
     if not (factor > 0 and fidelities and alike):
         return "its objective must be the risk plus fidelities of one kind and price"
@@ -165,7 +165,7 @@ def read_nearness(structure: Structure) -> Nearness | str:
 
 
 def read_blocks(
-    risk: RiskTerm, pieces: list[Piece], fidelities: list[FidelityTerm]
+    risk: RiskTerm, pieces: list[Budget], fidelities: list[FidelityTerm]
 ) -> tuple[Block, ...] | str:
     """Return each kernel of the risk as a `Block`, or a sentence why one is none."""
     by_variable = {piece.variable.id: piece for piece in pieces}
@@ -196,7 +196,7 @@ def read_blocks(
     return tuple(blocks)
 
 
-def why_no_block(piece: Piece, V: Array | None) -> str:
+def why_no_block(piece: Budget, V: Array | None) -> str:
     """Return a sentence why a kernel's variable makes no `Block`; empty if it makes one."""
     name = piece.variable.name()
     if piece.at_most:
@@ -205,7 +205,7 @@ def why_no_block(piece: Piece, V: Array | None) -> str:
         return ""
     if not is_orthonormal(V):
         return f"the vectors that {name} weighs must be orthonormal and as many as there are points"
-    if piece.reach is not None and np.ptp(piece.reach) > 0:
+    if np.ptp(piece.rows[piece.variable]) > 0:
         return f"the entries of {name} must count equally in its trace"
     return ""
 

@@ -17,24 +17,39 @@ from cvxpy.atoms.norm_inf import norm_inf
 from cvxpy.atoms.pnorm import Pnorm
 from cvxpy.atoms.quad_form import QuadForm
 from cvxpy.atoms.quad_over_lin import quad_over_lin
+from cvxpy.constraints import Inequality
 
-from kernelopt.numerics.rounding import EIGENVALUE, gamma
+from kernelopt.numerics.dual_lengths import over_diagonal, over_matrix
+from kernelopt.numerics.rounding import (
+    EIGENVALUE,
+    NORM_ROUNDINGS,
+    POWER_ROUNDINGS,
+    UNIT,
+    exact_sum,
+    gamma,
+    upwards,
+)
 from kernelopt.structure.affine import Affine, affine
-from kernelopt.structure.trees import number
+from kernelopt.structure.parts import Part, Slopes, joined, split
+from kernelopt.structure.trees import number, summands
 from kernelopt.validation import Array
 
 # The class of cvxpy's power with `approx=False`. It is read off an instance, since its name differs between
 # versions of cvxpy.
 POWER: Any = type(cp.power(cp.Variable(nonneg=True), 2.5, approx=False))
 
+NORMS = (Pnorm, norm1, norm_inf, max_atom)
+"""Atoms with f(c x) = c f(x) for c > 0."""
+
 
 @dataclass(frozen=True, eq=False)
 class Length:
-    """The norm |L x|_p or sqrt(x'Ex) of x >= 0, the entries of some variables one after the other.
+    """The norm |L x|_p or sqrt(x'Ex) of x, the entries of some variables one after the other.
 
     Attributes
     ----------
-    variables : tuple of non-negative variables
+    variables : tuple of cp.Variable
+        Not necessarily non-negative: a part of a `Learning` has only such.
     p : float in [1, inf]
         Always 2 unless L has at most one entry in each row and column.
     matrix : sparse array of shape (k, n), or (n, n)
@@ -56,19 +71,94 @@ class Length:
         """
         return None if self.is_form else single_entries(self.matrix)
 
+    def dual(self, s: Slopes) -> float:
+        r"""Return a close upper bound of the maximum of s'x over x >= 0 with a length of at most one.
+
+        By weak duality :math:`s'x \le w'Lx \le |w|_q |Lx|_p` for every w with :math:`L'w \ge s`, and for
+        sqrt(x'Ex), :math:`s'x \le z'Ex \le \sqrt{z'Ez} \sqrt{x'Ex}` where :math:`Ez \ge s`. It is infinite
+        where no such vector was found, and zero where s <= 0.
+        """
+        b = joined(self.variables, s).above
+        if not np.isfinite(b).all():
+            return np.inf
+        if not b.max(initial=0.0) > 0:
+            return 0.0
+        if self.diagonal is not None:
+            return over_diagonal(self.diagonal, b, self.p)
+        return over_matrix(self.matrix.toarray(), b, self.is_form)
+
 
 @dataclass(frozen=True, eq=False)
-class Power:
-    """The convex function factor * length^exponent, with factor >= 0 and exponent >= 1."""
+class LpBall(Part):
+    """The set {x >= 0: factor * length^exponent <= level} with level >= 0.
+
+    The level is positive where the exponent is above one; it may be rounded upwards. `at` is the position of
+    the constraint.
+    """
+
+    power: Power
+    level: float
+    at: int | None = None
+    rounded: bool = False
+
+    @property
+    def variables(self) -> tuple[cp.Variable, ...]:  # type: ignore[override]
+        """The variables that the set bounds."""
+        return self.power.variables
+
+    @property
+    def p(self) -> float:
+        """The exponent of the norm."""
+        return self.power.length.p
+
+    @property
+    def is_unit(self) -> bool:
+        """Whether the set is exactly {|x|_p <= level} for one variable."""
+        d, power = self.power.length.diagonal, self.power
+        plain = len(self.variables) == 1 and (power.factor, power.exponent) == (1.0, 1.0)
+        return plain and not self.rounded and d is not None and bool((d == 1).all())
+
+    @cached_property
+    def radius(self) -> float:
+        """About the largest length."""
+        return float((self.level / self.power.factor) ** (1 / self.power.exponent))
+
+    def reach(self, variable: cp.Variable) -> Array:
+        """Return about the largest absolute value of each entry, infinite where none is known."""
+        d = self.power.length.diagonal
+        each = np.zeros(sum(v.size for v in self.variables)) if d is None else d
+        with np.errstate(divide="ignore"):
+            return np.ravel(self.radius / split(self.variables, each)[variable.id])
+
+    def support(self, s: Slopes) -> float:
+        """Return the radius times the dual length."""
+        return upwards(self.radius * self.power.length.dual(s) * (1 + gamma(POWER_ROUNDINGS)))
+
+    def multiplier(self, support: float) -> float:
+        """Return support / (r level): the support is in proportion to level^(1 / r)."""
+        return support / (self.power.exponent * self.level) if self.level else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Power(Part):
+    """The convex function factor * length^exponent, with factor >= 0 and exponent >= 1: a price."""
 
     length: Length
     exponent: float = 1.0
     factor: float = 1.0
 
     @property
-    def variables(self) -> tuple[cp.Variable, ...]:
+    def variables(self) -> tuple[cp.Variable, ...]:  # type: ignore[override]
         """The variables of the length."""
         return self.length.variables
+
+    def support(self, s: Slopes) -> float:
+        """Return d^t (c r)^(1 - t) / t for the dual length d, 1/r + 1/t = 1; for r = 1 zero where d <= c."""
+        d, r, c = self.length.dual(s), self.exponent, self.factor * (1 - gamma(POWER_ROUNDINGS))
+        if d == 0 or r == 1 or not c > 0 or not np.isfinite(d):
+            return 0.0 if d <= c else np.inf
+        largest = d * (d / (c * r)) ** (1 / (r - 1)) * (1 - 1 / r)
+        return upwards(largest * (1 + gamma(NORM_ROUNDINGS / (r - 1) + NORM_ROUNDINGS)))
 
     def times(self, factor: float) -> Power:
         """Return this function times a non-negative number."""
@@ -96,6 +186,24 @@ def read_power(e: cp.Expression) -> Power | None:
         if isinstance(e, kind):
             return reader(e)
     return read_sum(e)
+
+
+def read_ball_set(constraint: cp.Constraint, at: int) -> LpBall | None:
+    """Return a constraint at a position as a norm ball or an ellipsoid, or None."""
+    if not isinstance(constraint, Inequality) or constraint.size != 1:
+        return None
+    pairs = summands(constraint.args[0] - constraint.args[1])
+    left = [(number(c), e) for c, e in pairs if not e.is_constant()]
+    if len(left) != 1 or not left[0][0] > 0:
+        return None
+    power = read_power(left[0][1])
+    constants = [-number(c) * number(e) for c, e in pairs if e.is_constant()]
+    level, rounded = exact_sum(constants), len(constants) > 1
+    if rounded:  # upwards: the minimum over a larger set is a lower bound
+        level = upwards(level + 2 * UNIT * sum(map(abs, constants)))
+    if power is None or not power.factor > 0 or not (level > 0 or (level == 0 and power.exponent == 1)):
+        return None
+    return LpBall(power.times(left[0][0]), level, at, rounded)
 
 
 def read_wrapped(e: cp.Expression) -> Power | None:
@@ -174,15 +282,13 @@ def read_sum(e: cp.Expression) -> Power | None:
     row = joint_matrix(read).toarray()[0]
     return (
         power_of_matrix_norm(tuple(read.matrices), sp.csr_array(sp.diags_array(row)), 1.0)
-        if (row >= 0).all()
+        if (row >= 0).all() and all(v.is_nonneg() for v in read.matrices)
         else None
     )
 
 
 def power_of_norm(u: cp.Expression, p: float, exponent: float = 1.0, factor: float = 1.0) -> Power | None:
-    """Return factor * |u|_p^exponent for u = L x with non-negative variables x, or None for another u."""
-    if not all(v.is_nonneg() for v in u.variables()):
-        return None
+    """Return factor * |u|_p^exponent for u = L x, or None for another u."""
     read = affine(u)
     if read is None or not read.matrices or read.constant.any():
         return None
@@ -194,13 +300,11 @@ def power_of_matrix_norm(
 ) -> Power | None:
     """Return factor * |L x|_p^exponent as a `Power`, or None.
 
-    A `Power` needs variables x >= 0 and a closed form of the dual norm over x >= 0. One is known for p = 2,
-    and for any p if L has at most one entry in each row and column.
+    A `Power` needs a closed form of the dual norm over x >= 0. One is known for p = 2, and for any p if L has
+    at most one entry in each row and column.
     """
     length = Length(variables, p, L)
-    if not all(v.is_nonneg() for v in variables) or (p != 2 and length.diagonal is None):
-        return None
-    return Power(length, exponent, factor)
+    return None if p != 2 and length.diagonal is None else Power(length, exponent, factor)
 
 
 def joint_matrix(read: Affine) -> sp.csr_array:

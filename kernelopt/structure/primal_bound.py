@@ -12,17 +12,14 @@ import numpy as np
 from kernelopt.language.learner import Learner, on_labelled
 from kernelopt.language.terms import terms
 from kernelopt.learner import BlockMachine, Machine
-from kernelopt.numerics.norms import lp_length
+from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.rounding import (
-    NORM_ROUNDINGS,
     UNDERFLOW,
-    Bounded,
     exact_sum,
     form,
     gamma,
     split_sums,
     two_products,
-    upwards,
 )
 from kernelopt.structure.trees import short
 from kernelopt.validation import Array, row_maxima
@@ -85,11 +82,10 @@ def kernel_sum(K: cp.Expression, n: int, value: Array | None = None) -> KernelSu
 
 
 class Image(NamedTuple):
-    """K c with a bound of the error of each entry, and the number c'Kc with a bound of its error."""
+    """K c and the number c'Kc."""
 
-    values: Array
-    errors: Array
-    square: Bounded
+    values: Ball
+    square: Ball
 
 
 def image(kernel: KernelSum, c: Array) -> Image:
@@ -107,7 +103,7 @@ def image(kernel: KernelSum, c: Array) -> Image:
     rounding = gamma(2 * k) * (T * T) + underflow  # T**2 would raise OverflowError where T * T is infinite
     size = np.sqrt(max(square + rounding, 0.0))
     errors = roots * (gamma(k) * T + FEASIBILITY * size) + underflow
-    return Image(values, errors, Bounded(square, rounding + FEASIBILITY * size**2))
+    return Image(Ball(values, errors), Ball(square, rounding + FEASIBILITY * size**2))
 
 
 def accurate_image(kernel: KernelSum, c: Array) -> Image:
@@ -130,7 +126,8 @@ def accurate_image(kernel: KernelSum, c: Array) -> Image:
     size = np.sqrt(max(square + rounding, 0.0))
     errors = gamma(2) * np.abs(values) + gamma(8) * tails + 1.01 * missed
     errors += FEASIBILITY * np.sqrt(kernel.d) * size
-    return Image(values, errors, Bounded(square, rounding + gamma(2) * abs(square) + FEASIBILITY * size**2))
+    rounding += gamma(2) * abs(square) + FEASIBILITY * size**2
+    return Image(Ball(values, errors), Ball(square, rounding))
 
 
 def primal_upper_bound(
@@ -151,14 +148,16 @@ def primal_upper_bound(
 
 def upper_value(learner: Learner, images: Sequence[Image], intercept: float) -> float:
     """Return an upper bound of loss + penalty for the machine with the images K_m c_m."""
-    f = np.sum([image.values for image in images], axis=0)
-    errors = np.sum([image.errors for image in images], axis=0) * (1 + gamma(8))
-    errors = errors + gamma(len(images)) * np.sum([np.abs(image.values) for image in images], axis=0)
-    squares = np.maximum([image.square.above for image in images], 0.0)
-    if len(images) == 1 or learner.norm == 2:
-        penalty = float(squares.sum()) / 2
-    else:
-        length = lp_length(np.sqrt(squares), learner.norm)
-        penalty = length * length / 2  # length**2 would raise OverflowError where this is infinite
-    penalty = upwards(penalty * (1 + gamma(squares.size + NORM_ROUNDINGS)))
-    return float(learner.loss.above(f, errors, penalty, learner.y, intercept))
+    f = sum((image.values for image in images), start=Ball(0.0))
+    squares = Ball(np.maximum([image.square.above for image in images], 0.0))
+    penalty = float((squared_norm(squares, learner.norm) * 0.5).above)
+    errors = np.broadcast_to(f.rad, f.mid.shape)
+    return float(learner.loss.above(f.mid, errors, penalty, learner.y, intercept))
+
+
+def squared_norm(squares: Ball, norm: float) -> Ball:
+    """Return |(sqrt(q_m))_m|_norm^2 for squares q_m."""
+    if squares.mid.size == 1 or norm == 2:
+        return squares.sum()
+    length = squares.power(0.5).norm(norm)
+    return length * length

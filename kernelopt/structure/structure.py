@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Any, NamedTuple, TypeVar
 
 import cvxpy as cp
+import numpy as np
+from cvxpy.atoms.affine.add_expr import AddExpression
 from cvxpy.constraints import Equality, Inequality, NonNeg, NonPos, Zero
 
 from kernelopt.grams import Grams
@@ -19,7 +21,8 @@ from kernelopt.losses import Loss
 from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.copies import copied_loss, copied_parameter, copied_variable
 from kernelopt.structure.gate import assumptions, check_is_problem
-from kernelopt.structure.sizes import Budget, NormBall, read_budget, read_norm_ball, trivially_true
+from kernelopt.structure.parts import Budget, read_budget, trivially_true
+from kernelopt.structure.powers import LpBall, read_ball_set
 from kernelopt.structure.trees import (
     coefficient,
     copied_problem,
@@ -33,6 +36,7 @@ from kernelopt.threads import COMPILING
 from kernelopt.validation import Array
 
 Point = dict[int, Array]  # values by variable id
+WeightedStack = tuple[Affine | None, Grams | None]  # weights, and the matrices that they weigh
 T = TypeVar("T")
 
 
@@ -66,6 +70,33 @@ class RiskTerm:
     def forms(self) -> tuple[Form, ...]:
         """The cone of each kernel: "fixed", "second-order cone" or "semidefinite"."""
         return self.learner.forms
+
+    @cached_property
+    def weighted(self) -> tuple[list[WeightedStack], ...]:
+        """For each kernel its terms on the labelled points: the weights as an affine map, and the stack.
+
+        A term that is no sum of weighted matrices has no stack, and its entries by columns as weights. The
+        map is None where it is not affine, or where a parameter has no value.
+        """
+        n, found = self.learner.n, list[list[WeightedStack]]()
+        for K in self.kernels:
+            parts = list[WeightedStack]()
+            for arg in K.args if isinstance(K, AddExpression) else [K]:
+                read = terms(arg)
+                if read is None:
+                    parts.append((affine(cp.vec(arg[:n, :n], order="F")), None))
+                for w, grams in read or []:
+                    parts.append((affine(w), grams.block(slice(0, n)) if n < grams.n_points else grams))
+            found.append(parts)
+        return tuple(found)
+
+    def kernels_at(self, point: Point) -> list[Array]:
+        """Return the kernels on the labelled points at values of the variables, where all maps are known."""
+        n, kernels = self.learner.n, []
+        for parts in self.weighted:
+            each = [(read.at(point), grams) for read, grams in parts if read is not None]
+            kernels.append(sum(w.reshape(n, n) if g is None else g.combine(w) for w, g in each))
+        return [np.asarray(K) for K in kernels]
 
     def values(self) -> list[Array] | None:
         """Return the kernels on the labelled points at the current values of the copies, or None."""
@@ -216,16 +247,22 @@ class Structure:
     def budgets(self) -> tuple[Budget | None, ...]:
         """For each constraint its `Budget`, in the variables alone and without risks; or None."""
         variables = set(self.variables)
-        reads = zip(self.lifted.constraints, self.affines, strict=True)
+        reads = enumerate(zip(self.lifted.constraints, self.affines, strict=True))
         return tuple(
-            read_budget(c, read) if read is not None and set(read.matrices) <= variables else None
-            for c, read in reads
+            read_budget(c, read, i) if read is not None and set(read.matrices) <= variables else None
+            for i, (c, read) in reads
         )
 
     @locked_cached_property
-    def norm_balls(self) -> tuple[NormBall | None, ...]:
-        """For each constraint its `NormBall`, or None."""
-        return tuple(read_norm_ball(c) for c in self.lifted.constraints)
+    def balls(self) -> tuple[LpBall | None, ...]:
+        """For each constraint that is not a budget of all entries its `LpBall`, or None."""
+        pairs = enumerate(zip(self.lifted.constraints, self.budgets, strict=True))
+        return tuple(None if b is not None and b.bounds_all else read_ball_set(c, i) for i, (c, b) in pairs)
+
+    @property
+    def bounding(self) -> list[Budget | LpBall]:
+        """The budgets and the balls."""
+        return [part for part in (*self.budgets, *self.balls) if part is not None]
 
     @locked_cached_property
     def active(self) -> tuple[int, ...]:
@@ -285,6 +322,12 @@ def kept_in_structure(reader: Callable[[Structure], T]) -> Callable[[Structure],
         return found
 
     return read
+
+
+def every_multiplier(structure: Structure, known: Mapping[int, Any]) -> list[list[Any]]:
+    """Return the multipliers of all constraints: those at the positions in `known`, and zero for others."""
+    constraints = enumerate(structure.lifted.constraints)
+    return [[np.full(dual.shape, known.get(i, 0.0)) for dual in c.dual_variables] for i, c in constraints]
 
 
 def implies(known: cp.Expression, K: cp.Expression) -> bool:

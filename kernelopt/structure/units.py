@@ -11,15 +11,14 @@ import numpy as np
 from cvxpy.constraints import SOC, ExpCone, Inequality, NonNeg, NonPos, PowCone3D, Zero
 from cvxpy.constraints.zero import Equality
 
-from kernelopt.language.terms import terms
 from kernelopt.numerics.norms import length_of_positive
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.running import check
-from kernelopt.structure.affine import Affine, affine, flat
+from kernelopt.structure.affine import Affine, flat
 from kernelopt.structure.attributes import projected, stated_bounds
 from kernelopt.structure.evaluation import sum_of_magnitudes
 from kernelopt.structure.residuals import violation
-from kernelopt.structure.structure import RiskTerm, Structure, kept_in_structure
+from kernelopt.structure.structure import RiskTerm, Structure, WeightedStack, kept_in_structure
 from kernelopt.validation import Array
 
 HOMOGENEOUS = (Equality, Inequality, Zero, NonNeg, NonPos, cp.constraints.PSD, SOC, ExpCone, PowCone3D)
@@ -145,10 +144,9 @@ def kernel_scales(structure: Structure, variable: cp.Variable) -> Array | None:
         None where some entry multiplies no matrix, or only zero matrices.
     """
     scales = np.zeros(variable.size)
-    for K in (K for term in structure.risks for K in term.kernels):
-        for weights, grams in terms(K) or ():
-            read = affine(weights)
-            if read is not None and variable in read.matrices:
+    for parts in (parts for term in structure.risks for parts in term.weighted):
+        for read, grams in parts:
+            if read is not None and grams is not None and variable in read.matrices:
                 sizes = np.array([np.abs(G).max() for G in grams])
                 weighed = abs(read.matrices[variable]).T.multiply(sizes)
                 scales = np.maximum(scales, np.ravel(weighed.max(axis=1).toarray()))
@@ -163,15 +161,15 @@ def magnitude_bounds(structure: Structure, variable: cp.Variable) -> Iterator[Ar
     stated = stated_bounds(variable)
     if stated is not None:
         yield flat(np.maximum(np.abs(stated[0]), np.abs(stated[1])))
-    for norm_ball in structure.norm_balls:
-        if norm_ball is not None and norm_ball.variable is variable:
-            yield np.full(variable.size, norm_ball.radius)
-    reads = list(zip(structure.lifted.constraints, structure.affines, structure.budgets, strict=True))
-    for constraint, read, budget in reads:
-        if budget is not None and variable in budget.rows:
-            order = variable.shape[0] if variable.attributes["PSD"] else 1  # the mean eigenvalue is tr X / n
-            yield np.broadcast_to(budget.reach(variable) / order, (variable.size,))
-        elif budget is None and read is not None and variable in read.matrices:
+    for part in structure.bounding:
+        if variable in {*part.variables}:
+            reach = part.reach(variable)
+            order = variable.shape[0] if reach.ndim == 0 else 1  # the mean eigenvalue is tr X / n
+            yield np.broadcast_to(reach / order, (variable.size,))
+    for constraint, read, budget in zip(
+        structure.lifted.constraints, structure.affines, structure.budgets, strict=True
+    ):
+        if budget is None and read is not None and variable in read.matrices:
             yield from affine_entry_bounds(constraint, read, variable)
 
 
@@ -206,9 +204,9 @@ def risk_units(term: RiskTerm, sizes: dict[int, Array]) -> RiskUnits:
         targets = root_mean_square(y - y.mean() if bias else y) or 1.0
     shape = y - y.mean() if bias and np.ptp(y) else y
     values = [term.loss.primal(np.zeros(y.size), 0.0, y, bias).value]
-    for K in term.kernels:
+    for parts in term.weighted:
         check()
-        for f in predictors(K, shape, sizes):
+        for f in predictors(parts, shape, sizes):
             spread = root_mean_square(f - f.mean() if bias else f)
             if spread > 0:
                 scale = targets / spread
@@ -231,25 +229,25 @@ def root_mean_square(v: Array) -> float:
     return length_of_positive(np.abs(v), 2.0) / float(np.sqrt(v.size))
 
 
-def predictors(K: cp.Expression, a: Array, sizes: dict[int, Array]) -> list[Array]:
-    """Return w_m K_m a for the summands of a kernel, with the weights w_m at variables of these sizes.
+def predictors(parts: list[WeightedStack], a: Array, sizes: dict[int, Array]) -> list[Array]:
+    """Return w_m K_m a for the terms of a kernel, with the weights w_m at variables of these sizes.
 
-    Of a stack of more than MOST_PREDICTORS matrices these are the images with the smallest angles to a.
+    Of a stack of more than MOST_PREDICTORS matrices these are the images with the smallest angles to a. A
+    term that is no stack counts at the current values.
     """
-    parts, n = terms(K), a.size
-    if parts is None:
-        return [K.value[:n, :n] @ a]
     found: list[Array] = []
-    for weights, grams in parts:
-        read = affine(weights)
-        block = grams.block(slice(0, n)) if n < grams.n_points else grams
-        if read is not None:
-            images, factors = block.apply(a), size_at(read, sizes)
-            if len(images) > MOST_PREDICTORS:
-                cosines = (images @ a) / np.maximum(np.linalg.norm(images, axis=1), SMALLEST_DIVISOR)
-                nearest = np.argsort(-cosines, kind="stable")[:MOST_PREDICTORS]
-                images, factors = images[nearest], factors[nearest]
-            found.extend(factors[:, None] * images)
+    for read, grams in parts:
+        if read is None:
+            continue
+        if grams is None:
+            found.append(read.at({v.id: v.value for v in read.matrices}).reshape(a.size, a.size) @ a)
+            continue
+        images, factors = grams.apply(a), size_at(read, sizes)
+        if len(images) > MOST_PREDICTORS:
+            cosines = (images @ a) / np.maximum(np.linalg.norm(images, axis=1), SMALLEST_DIVISOR)
+            nearest = np.argsort(-cosines, kind="stable")[:MOST_PREDICTORS]
+            images, factors = images[nearest], factors[nearest]
+        found.extend(factors[:, None] * images)
     return found
 
 

@@ -33,8 +33,8 @@ from kernelopt.running import Call
 from kernelopt.structure import affine as reading
 from kernelopt.structure import units
 from kernelopt.structure.combined import coordinates
+from kernelopt.structure.learning import read_learning
 from kernelopt.structure.nearness import is_orthonormal
-from kernelopt.structure.powers import read_power
 from kernelopt.structure.structure import Structure
 from tests.methods.test_limits import near
 
@@ -82,7 +82,8 @@ def test_a_minorant_of_several_kernels_forms_no_kernel(monkeypatch):
     feasible = structure.risks[0].loss.project(alpha, structure.risks[0].learner.y, True)
     gains = structure.risks[0].loss.dual_value(feasible, structure.risks[0].learner.y)
     squares = np.array([feasible @ each @ feasible for each in K])
-    assert below.read.at(point)[0] == pytest.approx(gains - np.sqrt(squares).sum() ** 2 / 2, rel=1e-9)
+    found = below.constant.mid + sum(slope.mid @ np.ravel(point[v.id]) for v, slope in below.slopes.items())
+    assert found == pytest.approx(gains - np.sqrt(squares).sum() ** 2 / 2, rel=1e-9)
 
 
 def test_a_product_of_large_matrices_is_not_begun_without_the_time_for_it(monkeypatch):
@@ -178,7 +179,8 @@ def test_a_trace_is_read_from_the_diagonal_alone(monkeypatch):
 
 def test_squares_of_variables_of_any_sign_are_no_powers_and_are_not_read(monkeypatch):
     monkeypatch.setattr("kernelopt.structure.powers.affine", None)
-    assert read_power(cp.sum_squares(cp.Variable((3, 3), PSD=True) - np.eye(3))) is None
+    objective = cp.Minimize(cp.sum_squares(cp.Variable((3, 3), PSD=True) - np.eye(3)))
+    assert read_learning(Structure(cp.Problem(objective))) is None
 
 
 def test_the_eigenvalues_of_zero_take_no_decomposition(monkeypatch):

@@ -7,9 +7,11 @@ from fractions import Fraction
 import cvxpy as cp
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import kernelopt as ko
 from kernelopt.certificates.lower.minorants import dual_value_of, minorant
+from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.rounding import dot, form, gamma, split_sums, upwards
 from kernelopt.structure.affine import affine
 from kernelopt.structure.evaluation import Evaluator
@@ -159,7 +161,30 @@ def test_a_minorant_is_below_its_exact_value(name, shift, bias, accurate):
         )
         assert abs(Fraction(gain.value) - truth) <= Fraction(gain.error)
         (slopes,) = [matrix.toarray()[0] for matrix in affine(below.expression).matrices.values()]
-        for K, slope, error in zip(Ks, slopes, below.slopes[structure.variables[0]], strict=True):
+        for K, slope, error in zip(Ks, slopes, below.slopes[structure.variables[0]].rad, strict=True):
             rows = [exact(row) for row in K]
             square = sum(repaired[i] * rows[i][j] * repaired[j] for i in range(y.size) for j in range(y.size))
             assert abs(Fraction(float(slope)) + square / 2) <= Fraction(float(error))
+
+
+@every("sparse", [False, True])
+def test_the_image_of_a_ball_holds_that_of_every_point_in_it(sparse):
+    """Rows that cancel, products that underflow, and a row of zeros, which has an exact image."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(4, 6)) * 10.0 ** rng.integers(-9, 9, size=(4, 1))
+    A[1], A[3] = 0.0, [1e-200, 0, 0, 0, 0, 0]
+    mid, rad = rng.normal(size=6) * 1e-150, np.full(6, 1e-166)
+    found = (sp.csr_array(A) if sparse else A) @ Ball(mid, rad)
+    for sign in (-1, 1):
+        point = [m + sign * r for m, r in zip(exact(mid), exact(rad), strict=True)]
+        image = [sum(a * x for a, x in zip(exact(row), point, strict=True)) for row in A]
+        errors = [abs(Fraction(float(m)) - e) for m, e in zip(found.mid, image, strict=True)]
+        assert all(e <= Fraction(float(r)) for e, r in zip(errors, found.rad, strict=True))
+    assert found.mid[1] == found.rad[1] == 0 < found.rad[3]
+
+
+@every("p", [0.5, 1.5, 2.0])
+def test_the_power_of_a_ball_that_reaches_below_zero_is_finite(p):
+    found = Ball(np.array([-4e-17, 0.0]), np.array([3e-14, 1e-300])).power(p)
+    assert (found.above >= np.array([3e-14 - 4e-17, 1e-300]) ** p).all()
+    assert (found.above <= 1.001 * np.array([3e-14, 1e-300]) ** p + 1e-320).all()

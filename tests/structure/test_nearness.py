@@ -10,10 +10,12 @@ import pytest
 
 import kernelopt as ko
 from formulations import similarity
+from kernelopt.certificates.lower.minorants import minorant
 from kernelopt.extend import as_fidelity
+from kernelopt.numerics.ball import Ball
 from kernelopt.structure.fidelities import read_fidelity
-from kernelopt.structure.nearness import Block, read_nearness
-from kernelopt.structure.pieces import Piece, read_pieces
+from kernelopt.structure.learning import read_pieces
+from kernelopt.structure.nearness import read_nearness
 from tests.every import every
 from tests.problems import why_not
 
@@ -30,24 +32,23 @@ ANY = rng.normal(size=(N, N))
 ANY = ANY + ANY.T
 
 
-@every("change", [1e-13, 1e-3])
-def test_the_error_of_the_adjoint_is_bounded(change):
-    """(v'z)^2 cancels for z nearly orthogonal to v. Fractions give it with one entry of z changed."""
+@every("spectral", [True, False])
+def test_the_minorant_of_nearly_orthogonal_vectors_is_within_its_errors(spectral):
+    """(v'z)^2 cancels for z nearly orthogonal to v. Fractions give it, with the exactly feasible z."""
     draws, n = np.random.default_rng(1), 40
     vectors = np.linalg.qr(draws.normal(size=(n, n)))[0]
     z = 1e8 * vectors[:, 0] + draws.normal(size=n)
+    mu, X = cp.Variable(n, nonneg=True), cp.Variable((n, n), PSD=True)
+    K = ko.combine(mu, ko.Grams.rank_one(vectors)) if spectral else X
+    structure = ko.Structure(problem(ko.risk(K, np.sign(z), ko.squared(1.0), bias=False)))
+    below = minorant(structure.risks[0], z)
     exact = np.array([Fraction(v) for v in z])
-    exact[3] += Fraction(change)
     columns = np.vectorize(Fraction, otypes=[object])(vectors.T)
-    mu, size = cp.Variable(n, nonneg=True), cp.Variable((n, n), PSD=True)
-    for block, wanted in (
-        (Block(Piece(mu), (), vectors), (columns @ exact) ** 2),
-        (Block(Piece(size), ()), np.outer(exact, exact)),
-    ):
-        found = block.adjoint(z)
-        roundings = 4 * 2.0**-53 * np.linalg.norm(found)  # of single products, which the bound leaves out
-        error = np.linalg.norm((np.vectorize(Fraction, otypes=[object])(found) - wanted).astype(float))
-        assert error <= block.adjoint_error(z, change) + roundings
+    wanted = (columns @ exact) ** 2 if spectral else np.outer(exact, exact).ravel()
+    (slope,) = below.slopes.values()
+    pairs = zip(slope.mid.tolist(), slope.rad.tolist(), wanted, strict=True)
+    assert all(abs(Fraction(mid) + w / 2) <= Fraction(rad) for mid, rad, w in pairs)
+    assert (slope.rad <= 1e-12 * float(z @ z)).all()
 
 
 @pytest.mark.parametrize(
@@ -147,15 +148,18 @@ def test_what_stands_in_the_way_is_named(built, said):
 
 
 def test_sizes_are_read_with_their_multipliers():
-    for constraint, reach, slope in (
-        (cp.trace(K) == 2, 2.0, 2.0),
-        (3 * cp.trace(K) == 6, 2.0, 6.0),
-        (2 == cp.trace(K), 2.0, -2.0),
-        (1 - cp.trace(K) >= 0, 1.0, 1.0),
+    for constraint, reach, multiplier in (
+        (cp.trace(K) == 2, 2.0, 3.0),
+        (3 * cp.trace(K) == 6, 2.0, 1.0),
+        (2 == cp.trace(K), 2.0, 3.0),
+        (1 - cp.trace(K) >= 0, 1.0, 3.0),
     ):
         pieces = read_pieces(ko.Structure(problem(cp.lambda_max(K), constraint)))
         assert not isinstance(pieces, str)
-        assert pieces[0].reach == pytest.approx(reach) and abs(pieces[0].slope) == pytest.approx(abs(slope))
+        piece, copy = pieces[0], pieces[0].variable
+        assert piece.reach(copy) == pytest.approx(reach)
+        found = piece.multiplier(piece.support({copy: Ball(3 * np.eye(N).ravel())}))
+        assert abs(found) == pytest.approx(multiplier)
     assert isinstance(read_pieces(ko.Structure(problem(cp.sum(K), cp.trace(K) == -1))), str)
     assert isinstance(read_pieces(ko.Structure(problem(cp.sum(K), cp.trace(K) + cp.trace(L) == 1))), str)
 

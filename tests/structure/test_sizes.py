@@ -36,10 +36,10 @@ def written(name):
     return problems
 
 
-@every("name", [name for name in BALLS if name != "sum"])
+@every("name", BALLS)
 def test_the_exponent_and_the_radius_are_those_that_are_written(name):
-    (found,) = Structure(written(name)[0]).norm_balls
-    assert (found.p, found.radius) == (BALLS[name][1], RADIUS)
+    (found,) = Structure(written(name)[0]).bounding
+    assert (found.p, *found.reach(found.variables[0])) == (BALLS[name][1], *[RADIUS] * 3)
 
 
 @pytest.mark.parametrize("name", BALLS)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import cvxpy as cp
 import numpy as np
@@ -13,7 +13,7 @@ from kernelopt.certificates.conic.multipliers import Bound, conic_bound
 from kernelopt.certificates.gap import floor
 from kernelopt.certificates.lower.closed import closed_bound
 from kernelopt.certificates.lower.combined.search import combined_bound
-from kernelopt.certificates.lower.minorants import minorants, relaxation
+from kernelopt.certificates.lower.minorants import Minorant, minorants, relaxation
 from kernelopt.certificates.lower.near import near_bound
 from kernelopt.certificates.upper.candidates import Bounds
 from kernelopt.errors import Stopped
@@ -92,22 +92,24 @@ def bound_of(
 ) -> tuple[Bound, Route]:
     """Return the lower bound of one choice of dual variables: closed, by the search, or by a conic solve."""
     gap_floor = floor(structure)
+
+    def refined(bound_at: Callable[[list[Minorant]], Any]) -> Any:
+        """Return the bound of minorants, in twice the precision where their rounding errors are large."""
+        found = bound_at(minorants(structure, alphas))
+        if found is None or not found.rounding > LARGE_ROUNDING * max(abs(found.value), gap_floor):
+            return found
+        accurate = bound_at(minorants(structure, alphas, accurate=True))
+        return max(found, accurate or found, key=lambda bound: bound.value)
+
     with quietly():
-        minorants_of_risks = minorants(structure, alphas)
-        closed = closed_bound(structure, minorants_of_risks)
-        if closed is not None and closed.rounding > LARGE_ROUNDING * max(abs(closed.value), gap_floor):
-            minorants_of_risks = minorants(structure, alphas, accurate=True)
-            closed = closed_bound(structure, minorants_of_risks) or closed
+        closed = refined(lambda below: closed_bound(structure, below))
     if closed is not None:
         if not np.isfinite(closed.value):
             return Bound(-np.inf, "the bound of the dual variable overflows"), "closed"
         return Bound(closed.value, rounding=closed.rounding), "closed"
-    over_cone = combined_bound(structure, minorants_of_risks, attained)
-    if over_cone is not None and over_cone.rounding > LARGE_ROUNDING * max(abs(over_cone.value), gap_floor):
-        accurate = minorants(structure, alphas, accurate=True)
-        over_cone = max(over_cone, combined_bound(structure, accurate, attained) or over_cone)
+    over_cone = refined(lambda below: combined_bound(structure, below, attained))
     if over_cone is not None and np.isfinite(over_cone.value):
-        return Bound(over_cone.value, over_cone.reason, rounding=over_cone.rounding), "closed"
+        return over_cone, "closed"
     near = near_bound(structure, alphas[0], attained, not conic) if len(alphas) == 1 else None
     searched = -np.inf if near is None or not np.isfinite(near.value) else near.value
     if near is not None and near.exhausted(gap_floor, attained):
@@ -117,7 +119,7 @@ def bound_of(
     else:
         with quietly():
             boxes = known_boxes(structure, bounds)
-            relaxed = relaxation(structure, minorants_of_risks, boxes, cones)
+            relaxed = relaxation(structure, minorants(structure, alphas), boxes, cones)
             extra = given_bounds(structure, bounds)
             relaxed = cp.Problem(relaxed.objective, relaxed.constraints + extra)
         present = [v for v in structure.variables if any(v is w for w in relaxed.variables())]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import cvxpy as cp
 import numpy as np
 
-from kernelopt.certificates.lower.minima import Slope, minimum, over_signs
-from kernelopt.certificates.lower.minorants import Minorant
-from kernelopt.numerics.rounding import UNDERFLOW, UNIT, exact_sum, gamma, upwards
+from kernelopt.certificates.lower.minorants import Minorant, affine_image, total
+from kernelopt.numerics.ball import Ball
 from kernelopt.structure.affine import Affine
-from kernelopt.structure.separation import Separation, read_separation
+from kernelopt.structure.learning import read_learning
+from kernelopt.structure.parts import Part
 from kernelopt.structure.structure import Structure
-from kernelopt.validation import Array
 
 TEST_MULTIPLE = 0.999  # of the minorants: where its bound is larger, the best multiple is below one
 SECTIONS = 60  # of the golden-section search, which reduce [0, 1] to 3e-13
@@ -26,69 +24,60 @@ class ClosedBound(NamedTuple):
 
     value: float
     multipliers: dict[int, float]
-    rounding: float = 0.0  # the bound of the rounding errors by which the value was lowered
+    rounding: float = 0.0  # by which the errors of the minorant have lowered the value
 
 
-class WeightedMinorant(NamedTuple):
-    """The constant and the slopes of a risk's affine minorant, its weight, and bounds of their errors."""
-
-    weight: float
-    constant: float
-    error: float
-    slopes: dict[cp.Variable, Array]
-    errors: dict[cp.Variable, Array]
-
-
-class AffineObjective(NamedTuple):
-    """An affine objective with bounds of the errors of its constant and of its coefficients."""
-
-    constant: float
-    error: float
-    slopes: dict[cp.Variable, Slope]
-
-
-def closed_bound(structure: Structure, minorants: list[Minorant]) -> ClosedBound | None:
+def closed_bound(structure: Structure, minorants: Sequence[Minorant]) -> ClosedBound | None:
     """Return a lower bound of the objective with every risk replaced by an affine minorant, or None.
 
-    It exists where the objective is a weighted sum of the risks, an affine function and prices
-    (`minima.minimum`), every constraint is a set of the kinds listed there, and no variable is in two of
-    them. As risks are not negative, t times a minorant is a minorant for every t in [0, 1]. The minimum is
-    concave in t, and its maximum over t is taken.
+    It exists where the problem is a `Learning`. As risks are not negative, t times a minorant is a minorant
+    for every t in [0, 1]. The minimum is concave in t, and its maximum over t is taken.
 
     The value is lowered by the bounds of all rounding errors: the exact minimum is not below it.
     """
-    read = read_separation(structure)
+    read = read_learning(structure)
     if read is None:
         return None
-    pairs = zip(read.coefficients, minorants, strict=True)
-    parts = [weighted_minorant(weight, below) for weight, below in pairs if weight > 0]
-    signed = {v for slopes in (read.affine.matrices, *(part.slopes for part in parts)) for v in slopes}
-    signed -= set(read.used)  # the variables in no set: x >= 0 is their only constraint
-    if not all(v.is_nonneg() for v in signed):
-        return None
+    linear, risks = objective_parts(read.linear, read.factors, minorants)
+    best, parts = 1.0, read.parts
+    homogeneous = linear.vanishes and all(part.at is not None for part in parts)  # linear in t
+    if minorants and not homogeneous:
+        at_zero, change = linear.falls(parts), risks.falls(parts)
 
-    def bound(multiple: float) -> ClosedBound:
-        return bound_at(read, combined(read.affine, parts, multiple), signed)
+        def value(t: float) -> float:
+            slopes = {v: Ball(fall.mid + t * change[v].mid) for v, fall in at_zero.items()}
+            supports = sum(part.support(slopes) for part in parts)
+            return float(linear.constant.mid + t * risks.constant.mid) - supports
 
-    found = bound(1.0)
-    if not (parts and (read.terms or signed or read.affine.matrices or read.affine.constant.any())):
-        return found  # there is no minorant, or the bound is linear in t
-    if not found.value > bound(TEST_MULTIPLE).value:
-        found = bound(best_multiple(lambda t: bound(t).value))
-    return None if found.value == -np.inf else found
+        best = 1.0 if value(1.0) > value(TEST_MULTIPLE) else best_multiple(value)
+    found = bound_over(parts, linear + risks * best)
+    return None if found.value == -np.inf and not homogeneous else found
 
 
-def bound_at(read: Separation, objective: AffineObjective, signed: set[cp.Variable]) -> ClosedBound:
-    """Return the bound of an affine objective plus the prices, over the sets and x >= 0 for `signed`."""
-    minima = {i: minimum(part, objective.slopes) for i, part in read.sets.items()}
-    prices = [minimum(part, objective.slopes) for part in read.terms]
-    every = [*minima.values(), *prices]
-    change = exact_sum([found.value for found in every])
-    change += over_signs(signed, objective.slopes)
+def objective_parts(
+    rest: Affine, factors: Sequence[float], minorants: Sequence[Minorant]
+) -> tuple[Minorant, Minorant]:
+    """Return an affine function, and the weighted sum of the minorants."""
+    pairs = zip(factors, minorants, strict=True)
+    risks = total([below * factor for factor, below in pairs if factor > 0])
+    return affine_image(rest, Ball(np.ones(1))), risks
+
+
+def bound_over(parts: Sequence[Part], objective: Minorant) -> ClosedBound:
+    """Return the bound of an affine objective plus the prices, over the sets."""
+    slopes = objective.falls(parts)
+    supports = [part.support(slopes) for part in parts]
+    widths = {v: Ball(np.zeros(v.size), slope.rad) for v, slope in slopes.items()}
+    exact = objective.exact.falls(parts)
+    pairs = list(zip(parts, supports, strict=True))
+    rounding = sum(  # a support function is at most the sum of its values at two terms
+        (found - part.support(exact) if part.at is None else part.support(widths) for part, found in pairs),
+        start=float(objective.constant.rad),
+    )
     return ClosedBound(
-        lowered(objective, change, gamma(2) * sum(abs(found.value) for found in every)),
-        {i: found.multiplier for i, found in minima.items()},
-        objective.error + sum(found.rounding for found in every),
+        float((objective.constant - Ball(np.array(supports)).sum()).below),
+        {part.at: part.multiplier(found) for part, found in pairs if part.at is not None},
+        rounding,
     )
 
 
@@ -110,44 +99,3 @@ def best_multiple(value: Callable[[float], float]) -> float:
             left = high - GOLDEN * (high - low)
             at_left = value(left)
     return low
-
-
-def weighted_minorant(weight: float, below: Minorant) -> WeightedMinorant:
-    """Return a minorant with its weight as arrays."""
-    slopes = {v: row.toarray()[0] for v, row in below.read.matrices.items()}
-    return WeightedMinorant(weight, float(below.read.constant[0]), below.error, slopes, dict(below.slopes))
-
-
-def combined(rest: Affine, parts: list[WeightedMinorant], multiple: float = 1.0) -> AffineObjective:
-    """Return rest + multiple * sum of weight * minorant, with bounds of the rounding errors."""
-    k = gamma(2 * len(parts) + 10)
-    constants, error = [float(rest.constant[0])], 0.0
-    slopes = {v: matrix.toarray()[0] for v, matrix in rest.matrices.items()}
-    sizes = {v: np.abs(slope) for v, slope in slopes.items()}
-    errors = {v: np.zeros(slope.size) for v, slope in slopes.items()}
-    for part in parts:
-        weight = multiple * part.weight
-        underflow = UNDERFLOW if weight > 0 else 0.0  # of a product with the weight
-        constants.append(weight * part.constant)
-        error += weight * part.error + underflow
-        for variable, given in part.slopes.items():
-            slope = weight * given
-            slopes[variable] = slopes.get(variable, 0.0) + slope
-            sizes[variable] = sizes.get(variable, 0.0) + np.abs(slope)
-        for variable, error_of_change in part.errors.items():
-            errors[variable] = (
-                errors.get(variable, 0.0) + weight * error_of_change + underflow * (error_of_change > 0)
-            )
-    error += k * sum(map(abs, constants)) + k * error
-    for variable, size in sizes.items():
-        errors[variable] = errors.get(variable, 0.0) * (1 + k) + k * size
-    return AffineObjective(
-        exact_sum(constants), error, {v: Slope(slope, errors[v]) for v, slope in slopes.items()}
-    )
-
-
-def lowered(objective: AffineObjective, change: float, error_of_change: float) -> float:
-    """Return constant + change, lowered by the errors of both and of the sum."""
-    value = objective.constant + change
-    rounded = UNIT * (abs(objective.constant) + abs(change))
-    return -upwards(-value + (objective.error + error_of_change + rounded) * (1 + gamma(4)))

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
 
 from kernelopt.certificates.boxes import Boxes
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.learner import Learner
 from kernelopt.language.terms import Term, terms
-from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_weights
+from kernelopt.numerics.ball import Ball
+from kernelopt.numerics.norms import conjugate_exponent, minimizing_weights
 from kernelopt.numerics.rounding import (
     NORM_ROUNDINGS,
     UNDERFLOW,
-    UNIT,
     Bounded,
     exact_sum,
     form,
-    gamma,
-    upwards,
 )
-from kernelopt.structure.affine import Affine, affine
-from kernelopt.structure.primal_bound import MOST_PRODUCTS, accurate_image, image, kernel_sum
+from kernelopt.numerics.rounding import gamma as roundings
+from kernelopt.structure.affine import Affine, affine, flat
+from kernelopt.structure.fidelities import FidelityTerm
+from kernelopt.structure.parts import Part, joined
+from kernelopt.structure.primal_bound import MOST_PRODUCTS, squared_norm
 from kernelopt.structure.relaxed_cones import RelaxedCones
-from kernelopt.structure.structure import RiskTerm, Structure, kept_in_structure
+from kernelopt.structure.structure import RiskTerm, Structure, WeightedStack, kept_in_structure
 from kernelopt.structure.trees import copied_constraint, replaced
 from kernelopt.structure.zero_weights import zero_equations
 from kernelopt.validation import Array
@@ -37,77 +37,108 @@ KEPT = 2  # minorants of each risk: a certificate compares two alphas, and multi
 MIN_GAMMA = 1e-7  # relative to the largest gamma, since the minorant has 1 / gamma
 
 
-class Minorant(NamedTuple):
-    """An affine function that is below a risk in exact arithmetic, with bounds of its errors.
+@dataclass(frozen=True, eq=False)
+class Minorant:
+    """An affine function that is below a risk in exact arithmetic, whose numbers are known as balls.
 
     Attributes
     ----------
-    read : Affine
-        The computed constant and coefficients.
-    error : float
-        A bound of the error of the constant.
-    slopes : dict from variable to array
-        Bounds of the errors of the coefficients, flattened by columns.
+    constant : Ball of shape ()
+    slopes : dict from variable to Ball
+        The coefficients, flattened by columns.
     """
 
-    read: Affine
-    error: float = 0.0
-    slopes: Mapping[cp.Variable, Array] = MappingProxyType({})
+    constant: Ball
+    slopes: dict[cp.Variable, Ball]
+
+    def __add__(self, other: Minorant) -> Minorant:
+        slopes = dict(self.slopes)
+        for variable, slope in other.slopes.items():
+            slopes[variable] = slopes[variable] + slope if variable in slopes else slope
+        return Minorant(self.constant + other.constant, slopes)
+
+    def __mul__(self, factor: Ball | float) -> Minorant:
+        return Minorant(self.constant * factor, {v: slope * factor for v, slope in self.slopes.items()})
+
+    @property
+    def exact(self) -> Minorant:
+        """The function of the midpoints."""
+        return Minorant(Ball(self.constant.mid), {v: Ball(slope.mid) for v, slope in self.slopes.items()})
+
+    @property
+    def vanishes(self) -> bool:
+        """Whether the function is zero."""
+        return not any(ball.size.any() for ball in (self.constant, *self.slopes.values()))
+
+    def falls(self, parts: Iterable[Part]) -> dict[cp.Variable, Ball]:
+        """Return the negative slopes for the variables of some parts, zero where there are none."""
+        variables = [v for part in parts for v in part.variables]
+        return {v: -self.slopes[v] if v in self.slopes else Ball(np.zeros(v.size)) for v in variables}
+
+    def over(self, variables: Sequence[cp.Variable]) -> Ball:
+        """Return the slopes of some variables, one after the other."""
+        return joined(variables, {v: Ball(np.zeros(v.size)) for v in variables} | self.slopes)
 
     @property
     def expression(self) -> cp.Expression | float:
-        """The computed function as an expression, a number where it is constant."""
-        expression: Any = float(self.read.constant[0])
-        for variable, row in self.read.matrices.items():
-            expression = expression + row.toarray()[0] @ cp.vec(variable, order="F")
+        """The function of the midpoints as an expression, a number where it is constant."""
+        expression: Any = float(self.constant.mid)
+        for variable, slope in self.slopes.items():
+            expression = expression + slope.mid @ cp.vec(variable, order="F")
         return expression
 
 
 def constant(value: float, error: float = 0.0) -> Minorant:
     """Return a minorant without variables."""
-    return Minorant(Affine(np.array([value]), {}), error)
+    return Minorant(Ball(np.asarray(value), error), {})
 
 
-def minorant(term: RiskTerm, alpha: Array, accurate: bool = False) -> Minorant:
-    """Return an affine function of the kernels that is below the risk everywhere.
+def total(parts: Iterable[Minorant]) -> Minorant:
+    """Return the sum of affine functions."""
+    first, *others = [*parts] or [constant(0.0)]
+    return sum(others, start=first)
+
+
+def affine_image(read: Affine | None, c: Ball) -> Minorant:
+    """Return c'x for an affine x; where x is not affine (`read` is None) the error is infinite."""
+    if read is None:
+        return constant(0.0, np.inf)
+    at_zero = read.constant @ c if read.constant.any() else Ball(np.zeros(()))
+    return Minorant(at_zero, {v: matrix.T @ c for v, matrix in read.matrices.items()})
+
+
+def minorant(
+    term: RiskTerm, alpha: Array, accurate: bool = False, gamma: Array | None = None, factor: float = 1.0
+) -> Minorant:
+    """Return factor times an affine function of the kernels that is below the risk everywhere.
 
     It is l(alpha) - 1/2 sum_m alpha'K_m alpha / gamma_m with alpha projected on the dual domain. gamma = 1
-    for one kernel or norm 2; for another norm r, |gamma|_p = 1 with p = r / (r - 2), and gamma is optimal
-    for alpha and the kernels at the current values of their variables. For constant kernels the function is a
-    number. With `accurate` the quadratic forms are computed by dot products that are rounded once.
+    for one kernel or norm 2; for another norm r, |gamma|_p = 1 with p = r / (r - 2), and without `gamma` it
+    is optimal for alpha and the kernels at the current values of their variables. For constant kernels the
+    function is a number. With `accurate` the quadratic forms are computed by dot products that are rounded
+    once.
     """
     learner = term.learner
     alpha = learner.loss.project(alpha, learner.y, learner.bias is not None)
-    l_alpha, perturbation = dual_value_of(learner, alpha)
-    if all(form == "fixed" for form in term.forms):
-        penalty = fixed_penalty(term, alpha, perturbation, accurate)
-        return constant(l_alpha.value - penalty, l_alpha.error + UNIT * (abs(l_alpha.value) + penalty))
-    parts = [quadratic_form(K, alpha, perturbation, accurate) for K in term.kernels]
-    block_weights = np.ones(len(parts))
-    if len(parts) > 1 and learner.norm != 2:
-        block_weights = optimal_block_weights(learner.norm, parts)
-    forms = sum_of_minorants(parts, 1 / (2 * block_weights))
-    rows = {v: -row for v, row in forms.read.matrices.items()}
-    rounding = UNIT * (abs(l_alpha.value) + float(np.abs(forms.read.constant[0])))
-    error = (l_alpha.error + forms.error + rounding) * (1 + gamma(8))
-    return Minorant(Affine(l_alpha.value - forms.read.constant, rows), error, forms.slopes)
+    gain, perturbation = dual_value_of(learner, alpha)
+    forms = [quadratic_form(parts, alpha, perturbation, accurate) for parts in term.weighted]
+    scales = [Ball(-factor / 2)] * len(forms)
+    if len(forms) > 1 and learner.norm != 2:
+        if all(form == "fixed" for form in term.forms):
+            values = [scaled(form, Ball(1.0)).constant for form in forms]
+            squares = Ball(*(np.array([getattr(v, part) for v in values]) for part in ("mid", "rad")))
+            penalty = squared_norm(squares, conjugate_exponent(learner.norm)) * 0.5
+            return Minorant((Ball(*gain) - penalty) * factor, {})
+        if gamma is None:
+            gamma = optimal_block_weights(learner.norm, [scaled(form, Ball(1.0)) for form in forms])
+        scales = [scale / Ball(each) for scale, each in zip(scales, gamma, strict=True)]
+    each = zip(forms, scales, strict=True)
+    return constant(*gain) * factor + total(scaled(form, scale) for form, scale in each)
 
 
-def sum_of_minorants(parts: Sequence[Minorant], factors: Array) -> Minorant:
-    """Return the sum of affine functions times positive factors, with bounds of the rounding errors."""
-    k = gamma(len(parts) + 4)
-    total, error, size = np.zeros(1), 0.0, 0.0
-    rows, slopes = dict[cp.Variable, Any](), dict[cp.Variable, Array]()
-    for part, factor in zip(parts, factors, strict=True):
-        total = total + factor * part.read.constant
-        size += factor * float(np.abs(part.read.constant[0]))
-        error += factor * part.error
-        for variable, row in part.read.matrices.items():
-            error_part = part.slopes[variable] + k * abs(row).toarray()[0]
-            error_part = error_part + UNDERFLOW / factor * (error_part > 0)
-            rows[variable] = rows[variable] + factor * row if variable in rows else factor * row
-            slopes[variable] = slopes.get(variable, 0.0) + factor * error_part
-    return Minorant(Affine(total, rows), error + k * size, slopes)
+def scaled(form: Sequence[tuple[Affine | None, Ball]], scale: Ball) -> Minorant:
+    """Return scale times the sum of c'x over some pairs (x, c)."""
+    return total(affine_image(read, c * scale) for read, c in form)
 
 
 def dual_value_of(learner: Learner, alpha: Array) -> tuple[Bounded, float]:
@@ -129,30 +160,13 @@ def dual_value_of(learner: Learner, alpha: Array) -> tuple[Bounded, float]:
     return Bounded(found.value, found.error + 2 * excess * slope), 2 * excess
 
 
-def fixed_penalty(term: RiskTerm, alpha: Array, perturbation: float, accurate: bool) -> float:
-    """Return an upper bound of 1/2 |(sqrt(alpha'K_m alpha))_m|_s^2, 1/s + 1/norm = 1, at constant kernels."""
-    kernels = [kernel_sum(K, alpha.size) for K in term.kernels]
-    images = [(accurate_image if accurate else image)(K, alpha) for K in kernels]
-    squares = np.array(
-        [
-            max(at_alpha.square.above, 0.0) + float(form_change(K.d, alpha, perturbation))
-            for K, at_alpha in zip(kernels, images, strict=True)
-        ]
-    )
-    norm = term.learner.norm
-    if len(kernels) == 1 or norm == 2:
-        return upwards(float(squares.sum()) / 2 * (1 + gamma(squares.size + 8)))
-    length = lp_length(np.sqrt(squares), conjugate_exponent(norm))
-    return upwards(length**2 / 2 * (1 + gamma(squares.size + NORM_ROUNDINGS)))
-
-
 def form_errors(sizes: Array, alpha: Array) -> Array:
     """Return bounds of the rounding errors of alpha'K_m alpha, where |K_m,ij|^2 <= sizes_mi sizes_mj.
 
     Products may underflow, unless a form is exactly zero.
     """
     lengths = np.sqrt(sizes) @ np.abs(alpha)
-    errors: Array = gamma(2 * alpha.size + 16) * lengths**2 + UNDERFLOW * alpha.size * (lengths > 0)
+    errors: Array = roundings(2 * alpha.size + 16) * lengths**2 + UNDERFLOW * alpha.size * (lengths > 0)
     return errors
 
 
@@ -169,44 +183,32 @@ def form_change(d: Array, alpha: Array, perturbation: float) -> Array:
     return bounds
 
 
-def quadratic_form(K: cp.Expression, alpha: Array, perturbation: float, accurate: bool) -> Minorant:
-    """Return alpha'K alpha as an affine function of the variables of K, with bounds of its errors."""
-    parts = terms(K)
-    if parts is None:
-        read = affine(cp.vec(K[: alpha.size, : alpha.size], order="F"))
-        error = np.full(
-            alpha.size**2,
-            2 * perturbation * float(np.abs(alpha).max(initial=0.0)) + perturbation * perturbation,
-        )
-        products = np.outer(alpha, alpha).ravel()
-        return linear_form(read, products, error + UNIT * np.abs(products))
+def quadratic_form(
+    parts: Sequence[WeightedStack], alpha: Array, perturbation: float, accurate: bool
+) -> list[tuple[Affine | None, Ball]]:
+    """Return pairs (x, c) with alpha'K alpha the sum of c'x, for the terms of K in `RiskTerm.weighted`."""
     found = []
     for weights, grams in parts:
-        sizes = grams.magnitudes[:, : alpha.size]
-        if accurate and len(grams) * alpha.size**2 <= MOST_PRODUCTS:
-            exact = [form(np.asarray(G)[: alpha.size, : alpha.size], alpha) for G in grams]
+        if grams is None:
+            entry = 2 * perturbation * float(np.abs(alpha).max(initial=0.0)) + perturbation * perturbation
+            products = Ball(alpha[:, None]) * Ball(alpha)
+            found.append((weights, Ball(products.mid.ravel(), products.rad.ravel() + entry)))
+            continue
+        fixed = weights is not None and not weights.matrices
+        if accurate and (fixed or len(grams) * alpha.size**2 <= MOST_PRODUCTS):
+            exact = [form(np.asarray(G), alpha) for G in grams]
             forms, errors = np.array([f.value for f in exact]), np.array([f.error for f in exact])
         else:
-            forms = grams.forms(alpha)
-            errors = form_errors(sizes, alpha)
-        errors = errors + form_change(sizes, alpha, perturbation)
-        found.append(linear_form(affine(weights), forms, errors))
-    return sum_of_minorants(found, np.ones(len(found)))
+            forms, errors = grams.forms(alpha), form_errors(grams.magnitudes, alpha)
+        found.append((weights, Ball(forms, errors + form_change(grams.magnitudes, alpha, perturbation))))
+    return found
 
 
-def linear_form(read: Affine | None, c: Array, errors: Array) -> Minorant:
-    """Return c'x for an affine x, with the errors that the errors of c cause.
-
-    Where x is not affine (`read` is None) the error is infinite.
-    """
-    if read is None:
-        return constant(0.0, np.inf)
-    widened = errors + gamma(c.size + 8) * np.abs(c) + UNDERFLOW * (errors + np.abs(c) > 0)
-    rows = {v: sp.csr_array(np.atleast_2d(c @ matrix)) for v, matrix in read.matrices.items()}
-    slopes = {v: np.asarray(abs(matrix).T @ widened) for v, matrix in read.matrices.items()}
-    return Minorant(
-        Affine(np.array([c @ read.constant]), rows), float(np.abs(read.constant) @ widened), slopes
-    )
+def near_minorant(term: FidelityTerm, U: Array) -> Minorant:
+    """Return price * (<U, X - target> - L*(U)), which is below the term, for U projected on its domain."""
+    U = term.fidelity.project(U)
+    cost = Ball(term.conjugate_cost(U), term.conjugate_cost_error(U))
+    return Minorant(-cost, {term.variable: Ball(U.ravel()) * term.price})
 
 
 def optimal_block_weights(norm: float, forms: Sequence[Minorant]) -> Array:
@@ -216,12 +218,13 @@ def optimal_block_weights(norm: float, forms: Sequence[Minorant]) -> Array:
     where a variable has no value. It is scaled down by more than its rounding errors, since |gamma|_p > 1
     would make the minorant too large.
     """
-    point = {v.id: v.value for part in forms for v in part.read.matrices}
-    known = all(value is not None for value in point.values())
-    squares = [float(part.read.at(point)[0]) if known else 1.0 for part in forms]
+    squares = [1.0] * len(forms)
+    if all(v.value is not None for part in forms for v in part.slopes):
+        values = ([slope.mid @ flat(v.value) for v, slope in part.slopes.items()] for part in forms)
+        squares = [float(part.constant.mid) + sum(each) for part, each in zip(forms, values, strict=True)]
     lengths = np.sqrt(np.maximum(squares, 0.0))
     block_weights = minimizing_weights(lengths, conjugate_exponent(norm / 2), MIN_GAMMA)
-    return block_weights * (1 - gamma(lengths.size + NORM_ROUNDINGS))
+    return block_weights * (1 - roundings(lengths.size + NORM_ROUNDINGS))
 
 
 def minorants(structure: Structure, alphas: Sequence[Array], accurate: bool = False) -> list[Minorant]:
@@ -278,17 +281,15 @@ def positive_part(below: Minorant, boxes: Boxes) -> cp.Expression:
 
     In entries without bounds of a non-negative variable the slopes are lowered instead of the constant.
     """
-    error, expression = below.error, below.expression
-    for variable, slopes in below.slopes.items():
+    at_zero, expression = float(below.constant.below), cp.Constant(0.0)
+    for variable, slope in below.slopes.items():
         box = boxes[variable.id]
         reach = np.maximum(np.abs(box.lower), np.abs(box.upper))
         bounded = np.isfinite(reach)
-        error += float(slopes[bounded] @ reach[bounded])
-        if variable.is_nonneg() and not bounded.all():
-            expression = expression - np.where(bounded, 0.0, slopes) @ cp.vec(variable, order="F")
-    if isinstance(expression, float):
-        return cp.Constant(max(expression - error, 0.0))
-    return cp.pos(expression - error)
+        at_zero -= float(slope.rad[bounded] @ reach[bounded])
+        lowered = slope.mid - np.where(bounded | (not variable.is_nonneg()), 0.0, slope.rad)
+        expression = expression + lowered @ cp.vec(variable, order="F")
+    return cp.pos(expression + at_zero) if below.slopes else cp.Constant(max(at_zero, 0.0))
 
 
 def substituted(

@@ -10,11 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelopt.certificates.gap import floor
-from kernelopt.certificates.lower.minorants import dual_value_of
+from kernelopt.certificates.lower.minorants import constant, dual_value_of, minorant, near_minorant, total
 from kernelopt.certificates.lower.splitting import Split
 from kernelopt.errors import Stopped
 from kernelopt.fidelities import Fidelity, Proximal, Radial
-from kernelopt.numerics.rounding import SMALLEST_DIVISOR, norm_above, upwards
+from kernelopt.numerics.ball import Ball
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.numerics.rounding import gamma as roundings
 from kernelopt.running import check
 from kernelopt.structure.nearness import Nearness, read_nearness
@@ -49,8 +50,8 @@ class Proof:
     U: Callable[[], list[list[Array]]]
 
 
-def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, list[float]]:
-    """Return the lower bound of a dual point, and for every block the factor times min <G_i, X_i>.
+def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, dict[int, float]]:
+    """Return the lower bound of a dual point, and the multipliers of the traces by position.
 
     First the dual point is made feasible: alpha and the U_ik are projected on their domains, and gamma is
     scaled to gamma >= 0 with sum at most one. Let z be alpha with zeros at the unlabelled points, and
@@ -62,48 +63,20 @@ def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, list
     price sum_k L(X_i - S_ik) <= (upper - offset) / factor. Here `upper` is a value that the objective
     attains, or that the relaxation `NearRelaxation` attains. At all other X_i the objective is above `upper`.
     Last, bounds of the rounding errors are subtracted.
-
-    The constants k in roundings(k) exceed the number of roundings of an expression:
-
-    * gamma: `size` for the sum and the division by it, two for the factor 1 - roundings(k);
-    * a conjugate cost: three, for its sum, the price and the factor;
-    * an entry of G_i: two for z_j z_l / (2 gamma_i), and two for each fidelity, whose U_ik is multiplied by
-      the price and added;
-    * the bound: two for each fidelity, whose cost is divided by the factor and subtracted, and one for the
-      minimum of the block. Every partial sum is at most |bound| + |minimum| + the sum of |costs|;
-    * the value: one for each addition and product.
     """
-    learner = read.risk.learner
-    alpha = learner.loss.project(proof.alpha, learner.y, learner.bias is not None)
     gamma = np.maximum(proof.gamma, SMALLEST_GAMMA)
-    gamma = gamma / max(1.0, gamma.sum())
-    if gamma.size > 1:  # the sum must not exceed one in exact arithmetic
-        gamma = gamma * (1 - roundings(gamma.size + 8))
-    z, known = read.padded(alpha), (upper - read.offset) / read.factor
-    gain, perturbation = dual_value_of(learner, alpha)
-    bound, error, minima = gain.value, gain.error, list[float]()
-    for block, U, share in zip(read.blocks, proof.U(), gamma, strict=True):
-        pairs = list(zip(block.fidelities, U, strict=True))
-        G = -block.adjoint(z) / (2 * share)
-        size, costs = norm_above(G), 0.0
-        for term, u in pairs:
-            u = read.fidelity.project(u)
-            G += read.price * u
-            size += read.price * norm_above(u)
-            cost = term.conjugate_cost(u)
-            bound -= cost / read.factor
-            costs += abs(cost) / read.factor
-            error += (term.conjugate_cost_error(u) + roundings(4) * abs(cost)) / read.factor
-        of_adjoint = block.adjoint_error(z, perturbation) / (2 * share)
-        minimum = block.piece.linear_minimum(G)
-        error_of_G = roundings(16 + 2 * len(pairs)) * size + of_adjoint
-        change = block.linear_minimum_from(minimum, read.price, known, error_of_G)
-        bound += change
-        error += roundings(8 + 2 * len(pairs)) * (abs(bound) + abs(change) + costs)
-        minima.append(read.factor * minimum)
-    value = read.offset + read.factor * bound
-    size = abs(read.offset) + abs(read.factor * bound)
-    return -upwards(-value + read.factor * error + roundings(8) * size), minima
+    # The sum must not exceed one in exact arithmetic: one rounding each for the sum, two for the factor.
+    gamma = gamma / max(1.0, gamma.sum()) * (1 - roundings(gamma.size + 8))
+    fidelities = [zip(b.fidelities, U, strict=True) for b, U in zip(read.blocks, proof.U(), strict=True)]
+    near = total(near_minorant(term, u) for pairs in fidelities for term, u in pairs)
+    below = minorant(read.risk, proof.alpha, gamma=gamma, factor=read.factor)
+    objective = below + near + constant(read.offset)
+    pieces = [block.piece for block in read.blocks]
+    slopes, price, known = objective.falls(pieces), read.price * read.factor, upper - read.offset
+    supports = [block.support(slopes, price, known) for block in read.blocks]
+    found = zip(pieces, supports, strict=True)
+    multipliers = {piece.at: piece.multiplier(size) for piece, size in found if piece.at is not None}
+    return float((objective.constant - Ball(np.array(supports)).sum()).below), multipliers
 
 
 class SearchedBound(NamedTuple):
@@ -112,14 +85,14 @@ class SearchedBound(NamedTuple):
     Attributes
     ----------
     value : float
-    minima : list of float
-        The linear minima of the blocks, which give the multipliers of the constraints on traces.
+    multipliers : dict from position to float
+        The multipliers of the constraints on traces.
     possible : float
         A value of the relaxation at this alpha: no lower bound at this alpha exceeds it.
     """
 
     value: float
-    minima: list[float]
+    multipliers: dict[int, float]
     possible: float
 
     def exhausted(self, floor: float, attained: float) -> bool:
@@ -167,8 +140,8 @@ class NearRelaxation:
         """
         possible = self.value(X)
         proof = Proof(kappa**0.5 * self.alpha, self.gamma, U)
-        value, minima = lower_bound(self.read, proof, possible + VALUE_MARGIN * abs(possible))
-        return SearchedBound(value, minima, possible)
+        value, multipliers = lower_bound(self.read, proof, possible + VALUE_MARGIN * abs(possible))
+        return SearchedBound(value, multipliers, possible)
 
 
 def near_bound(

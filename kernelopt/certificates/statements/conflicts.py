@@ -120,10 +120,10 @@ def linear_part(structure: Structure) -> Statement:
     statement = Statement(names, signs, infeasible=True)
     for i, (constraint, read) in enumerate(zip(structure.lifted.constraints, structure.affines, strict=True)):
         name = constraint_name(i, constraint)
-        sphere = structure.norm_balls[i]
-        if sphere is not None:
-            for j in range(sphere.variable.size):
-                statement.row(name, [starts[sphere.variable] + j], [1.0], sphere.radius)
+        ball = structure.balls[i]
+        if ball is not None and ball.is_unit and ball.variables[0] in starts:
+            for j in range(ball.variables[0].size):
+                statement.row(name, [starts[ball.variables[0]] + j], [1.0], ball.level)
         if (
             read is None
             or not isinstance(constraint, Equality | Inequality)

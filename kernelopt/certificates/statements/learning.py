@@ -32,9 +32,9 @@ from kernelopt.certificates.statements.witness import (
 from kernelopt.losses import Loss, hard_margin
 from kernelopt.losses.base import project_zero_sum
 from kernelopt.structure.ball import read_kernels
+from kernelopt.structure.learning import one_risk
 from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.structure.trees import short
-from kernelopt.structure.weighted_risks import one_risk
 from kernelopt.validation import Array
 
 
@@ -218,11 +218,10 @@ def read_weight_bound(structure: Structure) -> WeightBound | str:
         return f"it needs one constraint that bounds the weights, the problem has {len(chosen)}"
     constraint, read = constraints[chosen[0]], structure.affines[chosen[0]]
     name = constraint.label or short(constraint)
-    sphere = structure.norm_balls[chosen[0]]
-    if sphere is not None and sphere.radius > 0 and structure.variables == (sphere.variable,):
-        if sphere.p > 1:
-            return WeightBound(name, sphere.radius, p=sphere.p)
-        return WeightBound(name, sphere.radius, np.ones(sphere.variable.size))
+    ball = structure.balls[chosen[0]]
+    if ball is not None and ball.is_unit and ball.level > 0 and structure.variables == ball.variables:
+        row = None if ball.p > 1 else np.ones(ball.variables[0].size)
+        return WeightBound(name, ball.level, row, p=ball.p)
     if not isinstance(constraint, Equality | Inequality) or read is None or read.constant.size != 1:
         return f"the constraint {name} is not an l_p ball or a trace"
     row = np.concatenate([read.gradient(v) for v in structure.variables])

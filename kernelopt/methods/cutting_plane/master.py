@@ -89,17 +89,17 @@ class Master:
 
     def add(self, k: int, alpha: Array) -> None:
         """Add the cut of risk k at alpha, which must be in the domain of the dual."""
-        column, read = self.epigraphs[k], minorant(self.risks[k], alpha).read
+        column, below = self.epigraphs[k], minorant(self.risks[k], alpha)
         row = sp.lil_array((1, self.program.c.size))
         if column is None:  # a risk of weight zero
             self.cuts.append(Cut(k, alpha, sp.csr_array(row), 0.0))
             return
         row[0, column] = -1.0
-        for variable, matrix in read.matrices.items():
-            first = self.columns[variable.id]
-            entries = matrix @ duplication(variable.shape[0]) if is_triangular(variable) else matrix
-            row[0, first : first + entries.shape[1]] = entries.toarray() / self.values[k]
-        self.cuts.append(Cut(k, alpha, sp.csr_array(row), -float(read.constant[0]) / self.values[k]))
+        for variable, slope in below.slopes.items():
+            first, mid = self.columns[variable.id], slope.mid
+            entries = duplication(variable.shape[0]).T @ mid if is_triangular(variable) else mid
+            row[0, first : first + entries.size] = entries / self.values[k]
+        self.cuts.append(Cut(k, alpha, sp.csr_array(row), -float(below.constant.mid) / self.values[k]))
 
     def start(self) -> Point:
         """Return a feasible point in the interior: that of an interior-point solver without an objective."""

@@ -7,17 +7,25 @@ from typing import NamedTuple
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.atoms.affine.add_expr import AddExpression
 
+from kernelopt.certificates.lower.closed import bound_over
+from kernelopt.certificates.lower.minorants import Minorant, constant, minorant, near_minorant, total
 from kernelopt.errors import MethodError
 from kernelopt.fidelities import Radial
-from kernelopt.methods.mirror_descent.minorant import CompositeMinorant
-from kernelopt.methods.mirror_descent.training import TrainedMachine, Trainer, read_kernel
-from kernelopt.numerics.rounding import gamma, norm_above
+from kernelopt.language.penalty import weighted
+from kernelopt.methods.mirror_descent.training import TrainedMachine, Trainer
+from kernelopt.numerics.ball import Ball
+from kernelopt.numerics.rounding import NORM_ROUNDINGS
+from kernelopt.numerics.rounding import gamma as roundings
 from kernelopt.structure.affine import flat
-from kernelopt.structure.fidelities import FidelityTerm, read_fidelity
-from kernelopt.structure.pieces import Piece, centre, read_pieces
-from kernelopt.structure.structure import Structure, kept_in_structure
-from kernelopt.structure.trees import nodes, number, short, summands
+from kernelopt.structure.evaluation import Evaluator
+from kernelopt.structure.fidelities import FidelityTerm
+from kernelopt.structure.learning import read_pieces
+from kernelopt.structure.nearness import objective_terms
+from kernelopt.structure.parts import Budget
+from kernelopt.structure.structure import Point, Structure, kept_in_structure
+from kernelopt.structure.trees import nodes, number, short
 from kernelopt.validation import Array
 
 FEW_ROUNDINGS = 64  # beside one per term, more than a term of a minorant takes in its last operations
@@ -63,12 +71,20 @@ class EvaluatedPoint(NamedTuple):
     machines: list[TrainedMachine]
 
 
+class SharpBound(NamedTuple):
+    """A dual point, the points that belong to its subgradients, and its lower bound."""
+
+    dual: DualPoint
+    points: list[Array]
+    lower: float
+
+
 @dataclass(frozen=True, eq=False)
 class Composite:
     """offset + sum of factor * risk + price * fidelity + c * convex term, over a product of pieces."""
 
     structure: Structure
-    pieces: list[Piece]
+    pieces: list[Budget]
     trainers: list[Trainer]
     fidelities: list[tuple[int, FidelityTerm]]  # each with the position of its piece
     other_terms: list[tuple[float, cp.Expression]]  # each with its coefficient
@@ -80,9 +96,8 @@ class Composite:
         Training starts at the machines of the last point.
         """
         starts = [None] * len(self.trainers) if last is None else last.machines
-        machines = [
-            trainer.train(points, start, slack) for trainer, start in zip(self.trainers, starts, strict=True)
-        ]
+        pairs = zip(self.trainers, starts, strict=True)
+        machines = [trainer.train(self.point(points), start, slack) for trainer, start in pairs]
         value, linearization = self.linearize_others(points)
         value += self.offset + sum(f.value(points[k]) for k, f in self.fidelities)
         value += sum(t.factor * m.value for t, m in zip(self.trainers, machines, strict=True))
@@ -95,7 +110,7 @@ class Composite:
         """Return the value of the other terms and the affine function below them, by cvxpy's subgradients."""
         value, gradients = 0.0, [np.zeros(X.shape) for X in points]
         if self.other_terms:
-            self.set_values(points)
+            Evaluator(self.structure).write(self.point(points))
         for c, term in self.other_terms:
             value += c * number(term)
             for G, slope in zip(gradients, subgradient(term, self.pieces), strict=True):
@@ -103,53 +118,64 @@ class Composite:
         constant = value - sum(float(np.vdot(G, X)) for G, X in zip(gradients, points, strict=True))
         return value, [np.asarray(constant), *gradients]
 
-    def set_values(self, points: list[Array]) -> None:
-        """Give the variables their values."""
-        for piece, X in zip(self.pieces, points, strict=True):
-            piece.variable.save_value(X)
+    def point(self, points: list[Array]) -> Point:
+        """Return the values of the variables by their ids."""
+        return {piece.variable.id: X for piece, X in zip(self.pieces, points, strict=True)}
 
-    def minorant(self, dual: DualPoint) -> CompositeMinorant:
+    def minorant(self, dual: DualPoint) -> Minorant:
         """Return the affine function of a dual point, which is nowhere above the objective.
 
         It is the sum of the offset, of the linearization of the other terms, and of
 
-            factor * (l(alpha) - 1/2 sum_i alpha'K_i alpha / gamma_i)   for each risk, see `Trainer`,
+            factor * (l(alpha) - 1/2 sum_i alpha'K_i alpha / gamma_i)   for each risk, see `minorant`,
             price * (<U, X - target> - L*(U))                           for each fidelity, see `Fidelity`,
 
         where alpha and U are projected on their domains first.
         """
-        at_zero, gradients = float(dual.linearization[0]), [G.copy() for G in dual.linearization[1:]]
-        constant, size, error = self.offset + at_zero, abs(self.offset) + abs(at_zero), 0.0
-        sizes, errors = [norm_above(G) for G in gradients], [0.0] * len(gradients)
-        for trainer, alpha, gammas in zip(self.trainers, dual.alphas, dual.gammas, strict=True):
-            alpha, gammas = trainer.feasible(alpha, gammas)
-            added = trainer.add_minorant(alpha, gammas, gradients)
-            constant += added
-            gain, error_added = trainer.add_minorant_errors(alpha, gammas, errors)
-            size, error = size + gain + abs(added), error + error_added
-        for (k, term), U in zip(self.fidelities, dual.subgradients, strict=True):
-            U = term.fidelity.project(U)
-            cost = term.conjugate_cost(U)
-            constant -= cost
-            gradients[k] += term.price * U
-            sizes[k] += term.price * norm_above(U)
-            size, error = size + abs(cost), error + term.conjugate_cost_error(U)
-        # What the risks added to a gradient is no larger than the gradient and all else in it.
-        rounding = gamma(FEW_ROUNDINGS + len(self.trainers) + len(self.fidelities))
-        totals = [s + norm_above(G) for s, G in zip(sizes, gradients, strict=True)]
-        gradient_errors = tuple(
-            (1 + rounding) * e + rounding * s for e, s in zip(errors, totals, strict=True)
-        )
-        return CompositeMinorant(
-            constant, tuple(gradients), (1 + rounding) * error + rounding * size, gradient_errors
-        )
+        return self.without_fidelities(dual) + self.of_fidelities(dual.subgradients)
 
-    def lower(self, dual: DualPoint) -> float:
-        """Return the minimum of the minorant over the feasible set: a lower bound of the optimum."""
-        return self.minorant(dual).bound(self.pieces)[0]
+    def without_fidelities(self, dual: DualPoint) -> Minorant:
+        """Return `minorant` without the terms of the fidelities."""
+        below = constant(self.offset)
+        if self.other_terms:
+            numbers = [np.ravel(G) for G in dual.linearization]
+            at_zero, *slopes = (Ball(G, roundings(FEW_ROUNDINGS) * np.abs(G)) for G in numbers)
+            variables = [piece.variable for piece in self.pieces]
+            below = below + Minorant(at_zero.sum(), dict(zip(variables, slopes, strict=True)))
+        risks = zip(self.trainers, dual.alphas, dual.gammas, strict=True)
+        for trainer, alpha, gamma in risks:  # |gamma|_p <= 1 but for rounding
+            shrunk = gamma * (1 - roundings(gamma.size + NORM_ROUNDINGS))
+            below = below + minorant(trainer.risk, alpha, gamma=shrunk, factor=trainer.factor)
+        return below
 
-    def with_best_subgradients(self, dual: DualPoint, points: list[Array]) -> tuple[DualPoint, list[Array]]:
-        """Return the dual point with subgradients U that raise its bound, and the points X they belong to.
+    def of_fidelities(self, subgradients: list[Array]) -> Minorant:
+        """Return the terms of the fidelities in `minorant`."""
+        near = zip(self.fidelities, subgradients, strict=True)
+        return total(near_minorant(term, U) for (_, term), U in near)
+
+    def slopes(self, dual: DualPoint) -> list[Array]:
+        """Return about the gradients of `minorant`, without bounds of their errors, which take longer."""
+        found = {
+            p.variable: np.ravel(G).copy() for p, G in zip(self.pieces, dual.linearization[1:], strict=True)
+        }
+        for trainer, alpha, gamma in zip(self.trainers, dual.alphas, dual.gammas, strict=True):
+            alpha = trainer.project(alpha)
+            for parts, each in zip(trainer.risk.weighted, gamma, strict=True):
+                for read, grams in parts:
+                    c = np.outer(alpha, alpha).ravel() if grams is None else grams.forms(alpha)
+                    for variable, matrix in read.matrices.items() if read is not None else ():
+                        found[variable] -= trainer.factor / (2 * each) * (matrix.T @ c)
+        for (_, term), U in zip(self.fidelities, dual.subgradients, strict=True):
+            found[term.variable] += term.price * term.fidelity.project(U).ravel()
+        return [found[p.variable].reshape(p.variable.shape) for p in self.pieces]
+
+    def gradients(self, below: Minorant) -> list[Array]:
+        """Return the gradients of an affine function by the variables."""
+        falls = below.falls(self.pieces)
+        return [-np.reshape(falls[p.variable].mid, p.variable.shape) for p in self.pieces]
+
+    def sharpened(self, dual: DualPoint, points: list[Array]) -> SharpBound:
+        """Return the bound of a dual point with subgradients U that raise it, and the points X of these.
 
         Only pieces whose fidelities are all `Radial` are changed. Let A be the gradient of all else in the
         minorant. For squares w_i |X - S_i|^2, price_i w_i = v_i, the problem of the piece is
@@ -161,8 +187,8 @@ class Composite:
         replaced by the square that touches it from above, w_i = 1 / (2 s_i), see `Radial.scale`. Then X and
         the w_i are iterated from `points`.
         """
-        without = dual._replace(subgradients=[np.zeros_like(U) for U in dual.subgradients])
-        gradients, points = self.minorant(without).gradients, list(points)
+        below = self.without_fidelities(dual)
+        gradients, points = self.gradients(below), list(points)
         subgradients = list(dual.subgradients)
         for k, piece in enumerate(self.pieces):
             near = [(i, f) for i, (position, f) in enumerate(self.fidelities) if position == k]
@@ -171,12 +197,13 @@ class Composite:
                 continue
             for _ in range(1 if all(L.quadratic for L in radial) else REWEIGHTINGS):
                 weights = [square_weight(f, L, points[k]) for L, (_, f) in zip(radial, near, strict=True)]
-                total = sum(f.price * w for w, (_, f) in zip(weights, near, strict=True))
-                mean = sum(f.price * w * f.target for w, (_, f) in zip(weights, near, strict=True)) / total
-                points[k] = piece.nearest(mean - gradients[k] / (2 * total))
+                v = [f.price * w for w, (_, f) in zip(weights, near, strict=True)]
+                mean = sum(each * f.target for each, (_, f) in zip(v, near, strict=True)) / sum(v)
+                points[k] = piece.nearest(mean - gradients[k] / (2 * sum(v)))
                 for w, (i, f) in zip(weights, near, strict=True):
                     subgradients[i] = 2 * w * (points[k] - f.target)
-        return dual._replace(subgradients=subgradients), points
+        lower = bound_over(self.pieces, below + self.of_fidelities(subgradients)).value
+        return SharpBound(dual._replace(subgradients=subgradients), points, lower)
 
 
 def square_weight(term: FidelityTerm, radial: Radial, X: Array) -> float:
@@ -185,7 +212,7 @@ def square_weight(term: FidelityTerm, radial: Radial, X: Array) -> float:
     return float(1 / (2 * radial.scale(np.array([max(length, MIN_DISTANCE * (size or 1.0))]))[0]))
 
 
-def subgradient(term: cp.Expression, pieces: list[Piece]) -> list[Array]:
+def subgradient(term: cp.Expression, pieces: list[Budget]) -> list[Array]:
     """Return a subgradient of a convex term at the current point, by every piece."""
     by_variable, found = term.grad, []
     for piece in pieces:
@@ -209,27 +236,16 @@ def read_composite(structure: Structure) -> Composite | str:
         return pieces
     if not pieces:
         return "it has no variable"
-    free = [piece.variable.name() for piece in pieces if piece.reach is None]
+    free = [piece.variable.name() for piece in pieces if np.isinf(piece.total)]
     if free:
         return f"no constraint fixes or bounds the trace or the sum of {', '.join(free)}"
     positions = {piece.variable.id: k for k, piece in enumerate(pieces)}
-    factors = {id(term.stand_in): 0.0 for term in structure.risks}
-    fidelities, offset = list[tuple[int, FidelityTerm]](), 0.0
-    other_terms = list[tuple[float, cp.Expression]]()
-    for c, term in summands(structure.lifted.objective.args[0]):
-        price = number(c)
-        near = None if id(term) in factors else read_fidelity(price, term)
-        if id(term) in factors:
-            factors[id(term)] += price
-        elif term.is_constant():
-            offset += price * number(term)
-        elif near is not None:
-            fidelities += [(positions[near.variable.id], near)] if near.price > 0 else []
-        elif any(id(node) in factors for node in nodes(term)):
-            return f"a risk must enter the objective times a positive number, not inside {short(term)}"
-        else:
-            other_terms.append((price, term))
-    trainers = read_trainers(structure, factors, pieces)
+    factors, offset, near, other_terms = objective_terms(structure)
+    fidelities = [(positions[term.variable.id], term) for term in near if term.price > 0]
+    inside = [term for _, term in other_terms if any(id(node) in factors for node in nodes(term))]
+    if inside:
+        return f"a risk must enter the objective times a positive number, not inside {short(inside[0])}"
+    trainers = read_trainers(structure, factors)
     if isinstance(trainers, str):
         return trainers
     without = [short(term) for _, term in other_terms if not has_subgradient(term, pieces)]
@@ -241,9 +257,7 @@ def read_composite(structure: Structure) -> Composite | str:
     return Composite(structure, pieces, trainers, fidelities, other_terms, offset)
 
 
-def read_trainers(
-    structure: Structure, factors: dict[int, float], pieces: list[Piece]
-) -> list[Trainer] | str:
+def read_trainers(structure: Structure, factors: dict[int, float]) -> list[Trainer] | str:
     """Read the risks with their factors, or say what stands in the way."""
     trainers = []
     for term in structure.risks:
@@ -252,23 +266,21 @@ def read_trainers(
             return f"{term.node.name()} must have a positive factor in the objective"
         if len(term.kernels) > 1 and term.learner.norm < 2:
             return f"the block norm of a risk must be at least 2, got norm={term.learner.norm:g}"
-        kernels = []
         for K in term.kernels:
-            kernel = read_kernel(K, term.learner.n, pieces)
-            if kernel is None:
+            added = K.args if isinstance(K, AddExpression) else [K]
+            if not all(isinstance(arg, cp.Variable) or weighted(arg) is not None for arg in added):
                 return (
                     f"the kernel {short(K)} must be a PSD variable or a combination with non-negative "
                     "weights, or a sum of these"
                 )
-            kernels.append(kernel)
-        trainers.append(Trainer(factor, term, kernels))
+        trainers.append(Trainer(factor, term))
     return trainers
 
 
-def has_subgradient(term: cp.Expression, pieces: list[Piece]) -> bool:
+def has_subgradient(term: cp.Expression, pieces: list[Budget]) -> bool:
     """Whether cvxpy knows a value and a subgradient of a term in the middle of the set."""
     for piece in pieces:
-        piece.variable.save_value(centre(piece))
+        piece.variable.save_value(piece.centre)
     try:
         slopes, value = term.grad.values(), term.value
     except NotImplementedError:

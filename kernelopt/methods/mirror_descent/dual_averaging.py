@@ -16,7 +16,7 @@ import numpy as np
 
 from kernelopt.methods.checkpoint import State
 from kernelopt.numerics.decompositions import eigenpairs, eigenvalues
-from kernelopt.structure.pieces import Piece
+from kernelopt.structure.parts import Budget
 from kernelopt.validation import Array
 
 FIXED = ("piece", "reach", "iterates", "horizon", "root")  # attributes that do not change
@@ -30,8 +30,8 @@ class EntropyIterate:
     rate <S, P> - entropy(P) over tr P = 1. For a constraint tr P <= 1 the denominator is 1 + tr exp(-rate S).
     """
 
-    def __init__(self, piece: Piece) -> None:
-        self.piece, self.reach = piece, np.asarray(piece.reach, dtype=float)
+    def __init__(self, piece: Budget) -> None:
+        self.piece, self.reach = piece, piece.reach(piece.variable)
         self.sum: Array = np.zeros(piece.variable.shape)
         self.last: Array = np.zeros(piece.variable.shape)
 
@@ -71,7 +71,7 @@ class EntropyIterate:
 class PrintedIterate(EntropyIterate):
     """Algorithms 1 and 2 of [3]_ as printed: sums of sorted eigenvalues, with the last gradient's vectors."""
 
-    def __init__(self, piece: Piece) -> None:
+    def __init__(self, piece: Budget) -> None:
         super().__init__(piece)
         if piece.is_matrix:
             self.values, self.added = np.zeros(len(self.sum)), np.zeros(len(self.sum))

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from kernelopt.certificates import Certificate
+from kernelopt.certificates.lower.closed import bound_over
 from kernelopt.certificates.separability import check_separable
 from kernelopt.fidelities import l1
 from kernelopt.methods.checkpoint import State
@@ -25,8 +26,7 @@ from kernelopt.methods.mirror_descent.dual_averaging import (
 from kernelopt.methods.results import closed_certificate
 from kernelopt.running import check
 from kernelopt.structure.evaluation import Evaluator
-from kernelopt.structure.pieces import size_multipliers
-from kernelopt.structure.structure import RiskTerm, Structure
+from kernelopt.structure.structure import RiskTerm, Structure, every_multiplier
 from kernelopt.validation import one_of, whole
 
 REPORT_EVERY = 5  # iterations between two reports of the bounds
@@ -56,7 +56,7 @@ class MirrorDescent(Method):
     The lower bound is the minimum of an affine minorant of the objective over the feasible set. A report
     takes the largest of the bounds of several minorants: those of the evaluated points, and that of the
     weighted average of all dual points so far. In each of them the subgradients of `Radial` fidelities are
-    replaced by better ones, see `Composite.with_best_subgradients`.
+    replaced by better ones, see `Composite.sharpened`.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class MirrorDescent(Method):
                 found, lower, proof = run.step(MACHINE_ACCURACY * gap, reporting)
                 if best is None or found.value < control.upper:
                     best = found
-                point = {piece.variable.id: X for piece, X in zip(match.pieces, found.points, strict=True)}
+                point = match.point(found.points)
                 if control.report(lower, found.value, point=point, proof=proof, state=run.state):
                     break
             else:
@@ -120,10 +120,10 @@ class MirrorDescent(Method):
         if best is None:
             return None
         with control.certifying():
-            certificate, minima = certify_dual(match, best, control.proof or best.dual)
+            certificate, known = certify_dual(match, best, control.proof or best.dual)
         return Outcome(
-            {piece.variable.id: X for piece, X in zip(match.pieces, best.points, strict=True)},
-            multipliers=size_multipliers(match.structure, match.pieces, minima),
+            match.point(best.points),
+            multipliers=every_multiplier(match.structure, known),
             certificate=certificate,
             solver=self.name,
             iterations=control.iterations,
@@ -177,7 +177,7 @@ class MirrorDescentRun:
         """
         self.here = here = self.problem.evaluate(self.steps.points, self.here, slack)
         check()
-        weight = self.steps.move(self.problem.minorant(here.dual).gradients)
+        weight = self.steps.move(self.problem.slopes(here.dual))
         self.weight += weight
         share = weight / self.weight if self.weight > 0 else 1.0
         self.average = here.dual if self.average is None else self.average.combined(here.dual, share)
@@ -200,33 +200,27 @@ class MirrorDescentRun:
         """Return the best evaluated point, the largest lower bound, and its dual point.
 
         Bounds are those of the averaged dual point, and of the dual points of the evaluated points. The extra
-        point is the newest iterate, with the pieces that `with_best_subgradients` of the average replaces.
+        point is the newest iterate, with the pieces that `sharpened` replaces for the average.
         """
         start = self.steps.newest if self.use_extra else here.points
         check()
-        proof, points = self.problem.with_best_subgradients(average, start)
-        evaluated = [here]
+        proofs, evaluated = [self.problem.sharpened(average, start)], [here]
         if self.use_extra:
-            self.extra = self.problem.evaluate(points, self.extra, slack)
+            self.extra = self.problem.evaluate(proofs[0].points, self.extra, slack)
             evaluated.append(self.extra)
-        proofs = [proof]
         for at in evaluated:
             check()  # each of these bounds takes eigendecompositions
-            proofs.append(self.problem.with_best_subgradients(at.dual, at.points)[0])
-        bounds = []
-        for each in proofs:
-            check()
-            bounds.append(self.problem.lower(each))
-        best = int(np.argmax(bounds))
-        return min(evaluated, key=lambda at: at.value), bounds[best], proofs[best]
+            proofs.append(self.problem.sharpened(at.dual, at.points))
+        best = max(proofs, key=lambda proof: proof.lower)
+        return min(evaluated, key=lambda at: at.value), best.lower, best.dual
 
 
 def certify_dual(
     problem: Composite, best: EvaluatedPoint, proof: DualPoint
-) -> tuple[Certificate, list[float]]:
-    """Return the certificate of a point and a dual point, and the linear minimum of every piece."""
-    point = {piece.variable.id: X for piece, X in zip(problem.pieces, best.points, strict=True)}
+) -> tuple[Certificate, dict[int, float]]:
+    """Return the certificate of a point and a dual point, and the multipliers of its constraints."""
+    point = problem.point(best.points)
     upper, machines = Evaluator(problem.structure, [m.machine for m in best.machines]).outward(point)
-    lower, minima = problem.minorant(proof).bound(problem.pieces)
+    lower, known, _ = bound_over(problem.pieces, problem.minorant(proof))
     alphas = [t.project(alpha) for t, alpha in zip(problem.trainers, proof.alphas, strict=True)]
-    return closed_certificate(problem.structure, lower, upper, point, alphas, machines), minima
+    return closed_certificate(problem.structure, lower, upper, point, alphas, machines), known

@@ -20,8 +20,8 @@ ROUNDINGS = 4  # times gamma_n tr X: the rounding of a product V diag(w) V' and 
 
 def certify_iterate(
     structure: Structure, problem: Nearness, best: Iterate, proof: Proof
-) -> tuple[Certificate, list[float]]:
-    """Return the certificate of a primal and a dual point, and the linear minimum of every block.
+) -> tuple[Certificate, dict[int, float]]:
+    """Return the certificate of a primal and a dual point, and the multipliers of the traces by position.
 
     Of the iterations only the two points are used. The upper bound is the objective at X, see `feasible`,
     with the risk of the machine of alpha and gamma. The lower bound, without the factor and the offset, is
@@ -30,14 +30,13 @@ def certify_iterate(
         G_i = price sum_k U_ik - A_i / (2 gamma_i),
 
     with alpha, gamma and U_ik projected on their domains. A_i is the derivative of z'K_i z by the variable.
-    For a matrix of trace tau_i it is zz', and the minimum over X_i is tau_i lambda_min(G_i). These minima,
-    times the factor, are the second result: the multipliers of the traces are made of them.
+    For a matrix of trace tau_i it is zz', and the minimum over X_i is tau_i lambda_min(G_i).
     """
     X = [feasible(block, x) for block, x in zip(problem.blocks, best.X(), strict=True)]
     point = {block.piece.variable.id: x for block, x in zip(problem.blocks, X, strict=True)}
     upper, machines = Evaluator(structure, [(best.alpha, 1 / best.gamma)]).outward(point)
-    lower, minima = lower_bound(problem, proof, upper)
-    return closed_certificate(structure, lower, upper, point, [proof.alpha], machines), minima
+    lower, multipliers = lower_bound(problem, proof, upper)
+    return closed_certificate(structure, lower, upper, point, [proof.alpha], machines), multipliers
 
 
 def feasible(block: Block, X: Array) -> Array:

@@ -22,8 +22,7 @@ from kernelopt.methods.similarity.squared import squared_iterates
 from kernelopt.methods.sizing import CLOSED_SECONDS
 from kernelopt.numerics.decompositions import FACTORS, PRODUCT, VALUES
 from kernelopt.structure.nearness import Nearness, read_nearness
-from kernelopt.structure.pieces import size_multipliers
-from kernelopt.structure.structure import Structure
+from kernelopt.structure.structure import Structure, every_multiplier
 from kernelopt.validation import Array, whole
 
 BOUND_ROUNDING = 1e-11  # relative: what a bound of an iteration may differ from that of the certificate
@@ -147,10 +146,10 @@ class FirstOrderDual(Method):
         if best is None:
             return None
         with control.certifying():
-            certificate, minima = certify_iterate(structure, problem, best, control.proof or best.proof)
+            certificate, known = certify_iterate(structure, problem, best, control.proof or best.proof)
         return Outcome(
             {v.id: x for v, x in certificate.point.items()},
-            multipliers=size_multipliers(structure, [block.piece for block in problem.blocks], minima),
+            multipliers=every_multiplier(structure, known),
             certificate=certificate,
             solver=self.name,
             iterations=control.iterations,

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kernelopt.certificates.conic.multipliers import Bound
 from kernelopt.certificates.gap import floor
-from kernelopt.certificates.lower.combined.proof import ConeBound, multiplier_of_trace
+from kernelopt.certificates.lower.combined.proof import multiplier_of_trace
 from kernelopt.certificates.lower.combined.search import (
     LARGE_ROUNDING,
     NEARLY_ACTIVE,
@@ -33,8 +34,8 @@ from kernelopt.structure.ball import kernels_by_variable
 from kernelopt.structure.combined.cone import CombinedCone, read_combined_cone
 from kernelopt.structure.combined.coordinates import Coordinates, read_coordinates
 from kernelopt.structure.evaluation import Evaluator
-from kernelopt.structure.structure import Structure
-from kernelopt.structure.weighted_risks import OneRisk, one_risk
+from kernelopt.structure.learning import WeightedRisks, one_risk
+from kernelopt.structure.structure import Structure, every_multiplier
 from kernelopt.validation import Array, whole
 
 FIRST_VECTORS = 2  # random vectors for each weight, of which the first space is made
@@ -49,7 +50,7 @@ class Match(NamedTuple):
     """A problem with one risk over a `CombinedCone`."""
 
     structure: Structure
-    single: OneRisk
+    single: WeightedRisks
     cone: CombinedCone
 
 
@@ -242,10 +243,10 @@ class SpectralMasterRun:
             remedy=REMEDY,
         )
 
-    def proved(self, proof: Proof) -> ConeBound:
+    def proved(self, proof: Proof) -> Bound:
         """Return the rigorous bound of a proof, in twice the precision where rounding errors are large."""
         structure, F = self.match.structure, np.sqrt(self.match.single.factor) * proof.F
-        found = ConeBound(-np.inf)
+        found = Bound(-np.inf)
         for accurate in (False, True):
             objective = affine_objective(structure, minorants(structure, [proof.alpha], accurate))
             if objective is not None:
@@ -257,10 +258,8 @@ class SpectralMasterRun:
     def multipliers(self, proof: Proof) -> list[list[Array]]:
         """Return the multipliers of the constraints, with the signs of cvxpy."""
         structure, at, single = self.match.structure, self.at, self.match.single
-        found = [[np.zeros(dual.shape) for dual in c.dual_variables] for c in structure.lifted.constraints]
         Z = single.factor * (proof.F @ proof.F.T)
         forms = single.factor / 2 * at.cone.whole.forms(proof.alpha)
         rho = -forms - at.stack.reshape(len(forms), -1) @ Z.ravel()
-        found[at.cone.cone_at] = [(Z + Z.T) / 2]
-        found[at.cone.trace_at] = [np.full(found[at.cone.trace_at][0].shape, -multiplier_of_trace(at, rho))]
-        return found
+        known = {at.cone.cone_at: (Z + Z.T) / 2, at.cone.trace_at: -multiplier_of_trace(at, rho)}
+        return every_multiplier(structure, known)

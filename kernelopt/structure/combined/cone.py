@@ -11,6 +11,7 @@ from cvxpy.constraints.zero import Equality
 from kernelopt.grams import Grams, join
 from kernelopt.language.terms import terms
 from kernelopt.structure.ball import kernels_by_variable
+from kernelopt.structure.parts import split
 from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.validation import Array
 
@@ -53,9 +54,7 @@ class CombinedCone:
 
     def point(self, mu: Array) -> dict[int, Array]:
         """Return the values of the variables at mu."""
-        cuts = np.cumsum([v.size for v in self.variables])[:-1]
-        pairs = zip(self.variables, np.split(mu, cuts), strict=True)
-        return {v.id: np.reshape(part, v.shape) for v, part in pairs}
+        return split(self.variables, mu)
 
     def weights(self, point: dict[int, Array]) -> Array:
         """Return mu from the values of the variables."""

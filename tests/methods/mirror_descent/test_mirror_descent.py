@@ -14,9 +14,11 @@ from scipy.linalg import expm, logm
 
 import kernelopt as ko
 from formulations import similarity
+from kernelopt.certificates.lower.closed import bound_over
 from kernelopt.methods.mirror_descent.composite import DualPoint, read_composite
 from kernelopt.methods.mirror_descent.dual_averaging import AdaptiveStep, EntropyIterate, PrintedIterate
-from kernelopt.structure.pieces import Piece, read_pieces
+from kernelopt.structure.learning import read_pieces
+from kernelopt.structure.parts import Budget
 from kernelopt.structure.structure import Structure
 from tests.every import every
 from tests.problems import CASES, labels, points, solved, stack, targets, why_not
@@ -163,6 +165,11 @@ def test_fidelities_given_as_functions(form, name):
 # ------------------------------------------------------------- other sets, kernels and risks
 
 
+def spectrahedron(n, total, at_most=False):
+    """The matrices of order n whose trace is, or is at most, a number."""
+    return Budget({kernel(n=n): np.eye(n).ravel()}, total, at_most)
+
+
 def kernel(name="K", n=N):
     return cp.Variable((n, n), PSD=True, name=name)
 
@@ -277,14 +284,13 @@ def test_errors_of_a_minorant_bound_those_of_cancelling_forms(bias):
     alpha = read.trainers[0].project(np.clip(alpha - alpha.mean(), *np.sort([0 * y, y], axis=0)))
     dual = DualPoint([alpha], [np.ones(1)], [], [np.zeros(()), np.zeros(3)])
     minorant = read.minorant(dual)
+    (slope,) = minorant.slopes.values()
     a = np.array([Fraction(v) for v in alpha])
     exact = [-(a @ np.vectorize(Fraction, otypes=[object])(K) @ a) / 2 for K in Ks]
-    errors = np.array(
-        [float(abs(Fraction(g) - e)) for g, e in zip(minorant.gradients[0], exact, strict=True)]
-    )
-    assert 0 < np.linalg.norm(errors) <= minorant.errors[0]
+    errors = np.array([float(abs(Fraction(g) - e)) for g, e in zip(slope.mid, exact, strict=True)])
+    assert 0 < np.linalg.norm(errors) <= np.linalg.norm(slope.rad)
     constant = y @ a - sum(a) ** 2 * 10**6 / 2
-    assert abs(Fraction(minorant.constant) - constant) <= minorant.error
+    assert abs(Fraction(float(minorant.constant.mid)) - constant) <= minorant.constant.rad
 
 
 @forms
@@ -295,17 +301,16 @@ def test_projection_sharpens_the_bound_of_the_averaged_dual(form):
     walk, average, total = AdaptiveStep([EntropyIterate(piece) for piece in read.pieces], 60), None, 0.0
     for _ in range(60):
         at = read.evaluate(walk.points, None, 1e-6)
-        weight = walk.move(read.minorant(at.dual).gradients)
+        weight = walk.move(read.gradients(read.minorant(at.dual)))
         total += weight
         average = at.dual if average is None else average.combined(at.dual, weight / total)
-    sharp, nearby = read.with_best_subgradients(average, walk.points)
-    loose, tight = optimum - read.lower(average), optimum - read.lower(sharp)
+    sharp, nearby, lower = read.sharpened(average, walk.points)
+    loose, tight = optimum - bound_over(read.pieces, read.minorant(average)).value, optimum - lower
     assert -1e-6 <= 30 * tight <= loose
-    minorant = read.minorant(sharp)
-    at_points = minorant.constant + sum(
-        np.vdot(G, x) for G, x in zip(minorant.gradients, nearby, strict=True)
-    )
-    assert at_points == pytest.approx(read.lower(sharp), rel=1e-9)
+    below = read.minorant(sharp)
+    constant, gradients = below.constant.mid, read.gradients(below)
+    at_points = constant + sum(np.vdot(G, x) for G, x in zip(gradients, nearby, strict=True))
+    assert at_points == pytest.approx(lower, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -332,9 +337,8 @@ def test_minorants_are_below_everywhere(form, fidelity):
     mixed = ats[0].dual.combined(ats[1].dual, 0.3)
     for at in ats:
         for dual in (mixed, *(a.dual for a in ats)):
-            minorant = read.minorant(dual)
-            pairs = zip(minorant.gradients, at.points, strict=True)
-            value = minorant.constant + sum(float(np.vdot(G, X)) for G, X in pairs)
+            pairs = zip(read.gradients(read.minorant(dual)), at.points, strict=True)
+            value = read.minorant(dual).constant.mid + sum(float(np.vdot(G, X)) for G, X in pairs)
             assert value <= at.value + 1e-9 * abs(at.value)
             if dual is at.dual:
                 assert value == pytest.approx(at.value, rel=5e-3)
@@ -365,7 +369,7 @@ def test_projections_on_pieces(matrix, at_most, size):
 def test_dual_averaging_is_the_mirror_step():
     """exp(log K - eta G) over its trace, step by step, is exp(- sum of eta G) over its trace."""
     rng = np.random.default_rng(0)
-    memory = EntropyIterate(Piece(kernel(n=6), np.asarray(3.0)))
+    memory = EntropyIterate(spectrahedron(6, 3.0))
     K = memory.point(0.0)
     assert pytest.approx(np.eye(6) / 2) == K
     for eta in (0.3, 0.1, 0.7):
@@ -381,8 +385,8 @@ def test_a_bounded_trace_has_a_coordinate_of_gradient_zero():
     """The kernel of order n + 1 whose last entry is the slack."""
     G = np.diag([1.0, -2.0, 0.5])
     bounded, whole = (
-        EntropyIterate(Piece(kernel(n=3), np.asarray(2.0), True)),
-        EntropyIterate(Piece(kernel(n=4), np.asarray(2.0))),
+        EntropyIterate(spectrahedron(3, 2.0, at_most=True)),
+        EntropyIterate(spectrahedron(4, 2.0)),
     )
     bounded.add(G, 1.0)
     whole.add(np.diag([1.0, -2.0, 0.5, 0.0]), 1.0)
@@ -404,7 +408,7 @@ def test_the_bound_of_the_corrected_theorem(form, fidelity, T):
     largest = 0.0
     for report in reports:
         at = read.evaluate([report["point"][piece.variable.id] for piece in read.pieces], None, 1e-9)
-        spectra = [np.linalg.eigvalsh(G) for G in read.minorant(at.dual).gradients]
+        spectra = [np.linalg.eigvalsh(G) for G in read.gradients(read.minorant(at.dual))]
         largest = max(largest, *(np.ptp(spectrum) / 2 for spectrum in spectra))
     assert len(reports) == T
     tau = len(read.pieces) * similarity.default_trace(S)
@@ -455,7 +459,7 @@ def test_the_printed_update_is_right_for_vectors(fidelity):
 
 
 def test_the_printed_update_is_right_for_gradients_that_commute_and_are_sorted_alike():
-    piece = Piece(kernel(n=4), np.asarray(1.0))
+    piece = spectrahedron(4, 1.0)
     printed, right = PrintedIterate(piece), EntropyIterate(piece)
     Q = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0]
     for d in ([-1.0, 0.0, 1.0, 3.0], [0.0, 0.1, 0.2, 0.3], [-2.0, -1.0, 5.0, 6.0]):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from kernelopt.certificates.lower.closed import AffineObjective, lowered
-from kernelopt.certificates.lower.minima import joined_slopes
-from kernelopt.numerics.rounding import TINY, UNIT, exact_sum, gamma, norm_above, two_products, upwards
+from kernelopt.certificates.conic.multipliers import Bound
+from kernelopt.certificates.lower.minorants import Minorant
+from kernelopt.numerics.ball import Ball
+from kernelopt.numerics.rounding import TINY, exact_sum, gamma, norm_above, two_products, upwards
 from kernelopt.structure.combined.basis import DEPENDENT
 from kernelopt.structure.combined.coordinates import Coordinates
 from kernelopt.validation import Array
@@ -23,17 +22,7 @@ ASSUMPTION = (
 )
 
 
-class ConeBound(NamedTuple):
-    """A lower bound, what it assumes, and the rounding errors by which it was lowered."""
-
-    value: float
-    reason: str = ""
-    rounding: float = 0.0
-
-
-def proved_bound(
-    coordinates: Coordinates, objective: AffineObjective, F: Array, accurate: bool = False
-) -> ConeBound:
+def proved_bound(coordinates: Coordinates, objective: Minorant, F: Array, accurate: bool = False) -> Bound:
     r"""Return a lower bound of an affine function h + g'mu over {K(mu) >> 0, r'mu = total}.
 
     With a `Centring` it is one over the larger set {H K(mu) H >> 0, r'mu = total}: there
@@ -49,35 +38,29 @@ def proved_bound(
     numbers <Z, K_i> are computed in about twice the working precision.
     """
     cone, basis = coordinates.cone, coordinates.basis
-    slope = joined_slopes(cone.variables, objective.slopes)
-    adjoint, error = (accurate_adjoint if accurate else plain_adjoint)(coordinates, F)
-    rho = slope.value - adjoint
-    error = error + slope.error + 2 * UNIT * np.abs(rho)
+    slope = objective.over(cone.variables)
+    rho = slope - (accurate_adjoint if accurate else plain_adjoint)(coordinates, F)
     if coordinates.centring is not None:
-        error = error + coordinates.centring.errors(F)
-    if (slope.value[basis.zero] != 0).any() or (slope.error[basis.zero] > 0).any():
-        return ConeBound(-np.inf)
-    nu = multiplier_of_trace(coordinates, rho)
-    residual = rho - nu * cone.row
-    error = error + gamma(4) * (np.abs(rho) + np.abs(nu * cone.row))
+        rho = rho + Ball(np.zeros(rho.mid.shape), coordinates.centring.errors(F))
     radius = coordinate_radius(coordinates)
-    if not np.isfinite(radius):
-        return ConeBound(-np.inf)
-    k = gamma(residual.size + 8)
-    size = np.abs(residual) * k + error
-    errors = np.abs(basis.T).T @ size, np.abs(basis.dependent).T @ size
-    along = np.abs(basis.T.T @ residual) + errors[0]
-    dependent = np.abs(basis.dependent.T @ residual) + errors[1]
-    price = norm_above(along) * radius + float(dependent.sum()) * LARGEST_DEPENDENT
-    change = nu * cone.total
-    price = upwards(abs(cone.trace) * price * (1 + gamma(residual.size + 16)))
-    value = lowered(objective, change - price, gamma(4) * (abs(change) + price))
-    of_errors = norm_above(errors[0]) * radius + float(errors[1].sum()) * LARGEST_DEPENDENT
+    if slope.size[basis.zero].any() or not np.isfinite(radius):
+        return Bound(-np.inf)
+    nu = multiplier_of_trace(coordinates, rho.mid)
+    residual = rho - Ball(cone.row) * nu
+    along, dependent = basis.T.T @ residual, basis.dependent.T @ residual
+
+    def price(sizes: Array, others: Array) -> Ball:
+        length = Ball(sizes).norm(2) * radius + Ball(others).sum() * LARGEST_DEPENDENT
+        return Ball(abs(cone.total)) / abs(cone.factor) * length
+
+    value = objective.constant + Ball(cone.total) * nu - price(along.size, dependent.size)
     reason = ASSUMPTION.format(LARGEST_DEPENDENT) if basis.dependent.shape[1] else ""
-    return ConeBound(value, reason, objective.error + abs(cone.trace) * of_errors)
+    errors = [np.broadcast_to(ball.rad, ball.mid.shape) for ball in (along, dependent)]
+    rounding = objective.constant.rad + price(*errors).mid
+    return Bound(float(value.below), reason, rounding=float(rounding))
 
 
-def corrected_factor(coordinates: Coordinates, objective: AffineObjective, F: Array) -> Array | None:
+def corrected_factor(coordinates: Coordinates, objective: Minorant, F: Array) -> Array | None:
     """Return the factor of a multiplier near F F' that removes the residual in the directions of trace zero.
 
     Rounding of the kernels F'K_i F, in which a multiplier was computed, leaves a residual d = D'(g - <Z, K>).
@@ -87,8 +70,7 @@ def corrected_factor(coordinates: Coordinates, objective: AffineObjective, F: Ar
     D, k = coordinates.D, F.shape[1]
     if not (k and D.shape[1]):
         return None
-    slope = joined_slopes(coordinates.cone.variables, objective.slopes).value
-    residual = D.T @ (slope - accurate_adjoint(coordinates, F)[0])
+    residual = D.T @ (objective.over(coordinates.cone.variables).mid - accurate_adjoint(coordinates, F).mid)
     compressed = np.einsum("nj,ank->ajk", F, coordinates.images(F), optimize=True)
     S = (D.T @ compressed.reshape(len(D), -1)).reshape(-1, k, k)
     flat = (S + S.transpose(0, 2, 1)).reshape(len(S), -1) / 2
@@ -110,18 +92,18 @@ def multiplier_of_trace(coordinates: Coordinates, rho: Array) -> float:
     return float(along @ (T.T @ rho)) / float(along @ along)
 
 
-def plain_adjoint(coordinates: Coordinates, F: Array) -> tuple[Array, Array]:
-    """Return the vector of <F F', K_i> and bounds of its rounding errors."""
+def plain_adjoint(coordinates: Coordinates, F: Array) -> Ball:
+    """Return the vector of <F F', K_i>."""
     m, N = coordinates.stack.shape[:2]
     if not F.shape[1]:
-        return np.zeros(m), np.zeros(m)
+        return Ball(np.zeros(m))
     adjoint = np.einsum("ank,nk->a", coordinates.images(F), F)
     sizes = np.sqrt(coordinates.cone.whole.magnitudes) @ np.abs(F)
     error = gamma(2 * N + F.shape[1] + 16) * np.einsum("ak,ak->a", sizes, sizes)
-    return adjoint, error
+    return Ball(adjoint, error)
 
 
-def accurate_adjoint(coordinates: Coordinates, F: Array) -> tuple[Array, Array]:
+def accurate_adjoint(coordinates: Coordinates, F: Array) -> Ball:
     """Return the same with errors that are smaller by a factor of about 1e-6.
 
     The leading parts of K_i and F have so few bits that their product is exact in any order of summation
@@ -134,7 +116,7 @@ def accurate_adjoint(coordinates: Coordinates, F: Array) -> tuple[Array, Array]:
     """
     m, N = coordinates.stack.shape[:2]
     if not F.shape[1]:
-        return np.zeros(m), np.zeros(m)
+        return Ball(np.zeros(m))
     bits = (DIGITS - int(np.ceil(np.log2(N)))) // 2
     head = leading_bits(F, bits, 0)
     tail, size = F - head, np.abs(F)
@@ -152,7 +134,7 @@ def accurate_adjoint(coordinates: Coordinates, F: Array) -> tuple[Array, Array]:
         of_others = gamma(F.size + 16) * float(np.vdot(size, np.abs(rest))) + float(np.vdot(size, of_rest))
         of_others += gamma(4) * float(np.abs(remainders).sum()) + gamma(4) * abs(exact_sum(products))
         error[i] = 1.01 * (of_others + gamma(4) * abs(adjoint[i])) + TINY
-    return adjoint, error
+    return Ball(adjoint, error)
 
 
 def leading_bits(A: Array, bits: int, axis: int) -> Array:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg as sl
 
+from kernelopt.certificates.conic.multipliers import Bound
 from kernelopt.certificates.gap import floor
-from kernelopt.certificates.lower.closed import AffineObjective, combined, weighted_minorant
-from kernelopt.certificates.lower.combined.proof import ConeBound, corrected_factor, proved_bound
-from kernelopt.certificates.lower.minima import joined_slopes
+from kernelopt.certificates.lower.closed import objective_parts
+from kernelopt.certificates.lower.combined.proof import corrected_factor, proved_bound
 from kernelopt.certificates.lower.minorants import Minorant
 from kernelopt.errors import Stopped
 from kernelopt.numerics.matrix_inequality import SmallProgram, SmallSolution, solve_small
@@ -100,7 +100,7 @@ def combined_bound(
     structure: Structure,
     minorants: list[Minorant],
     attained: float = np.inf,
-) -> ConeBound | None:
+) -> Bound | None:
     """Return about the largest lower bound of the problem with every risk replaced by its minorant.
 
     The search starts at the current values of the structure's variables. It ends where the bound cannot rise
@@ -120,7 +120,7 @@ def combined_bound(
     return searched_bound(coordinates, objective, start, floor(structure), attained)
 
 
-def affine_objective(structure: Structure, minorants: list[Minorant]) -> AffineObjective | None:
+def affine_objective(structure: Structure, minorants: list[Minorant]) -> Minorant | None:
     """Return the objective with every risk replaced by its minorant, None where it is not affine."""
     coefficients, rest = structure.objective.coefficients, structure.rest
     if (
@@ -130,8 +130,8 @@ def affine_objective(structure: Structure, minorants: list[Minorant]) -> AffineO
         or any(structure.constrained)
     ):
         return None
-    pairs = zip(coefficients, minorants, strict=True)
-    return combined(rest, [weighted_minorant(weight, below) for weight, below in pairs if weight > 0])
+    linear, risks = objective_parts(rest, coefficients, minorants)
+    return linear + risks
 
 
 def start_of(structure: Structure, coordinates: Coordinates) -> Array:
@@ -144,13 +144,13 @@ def start_of(structure: Structure, coordinates: Coordinates) -> Array:
 
 def searched_bound(
     coordinates: Coordinates,
-    objective: AffineObjective,
+    objective: Minorant,
     mu: Array,
     least: float,
     attained: float,
-) -> ConeBound:
+) -> Bound:
     """Return the best bound found; `least` is the size of a value below which differences do not matter."""
-    g = joined_slopes(coordinates.cone.variables, objective.slopes).value
+    g = objective.over(coordinates.cone.variables).mid
     subspace = Subspace(coordinates)
     best = bound_of_factor(coordinates, objective, subspace.F, least)
     slope = float(np.linalg.norm(coordinates.D.T @ g))
@@ -173,7 +173,7 @@ def searched_bound(
         values, vectors = coordinates.lowest(mu, VECTORS)
         share = feasible_share(float(values[0]))
         inside = coordinates.centre + share * (mu - coordinates.centre)
-        possible = min(possible, objective.constant + float(g @ inside))
+        possible = min(possible, float(objective.constant.mid + g @ inside))
         rise = possible - best.value
         enough = NEGLIGIBLE * max(abs(best.value), least)
         if np.isfinite(attained):
@@ -184,9 +184,7 @@ def searched_bound(
     return best
 
 
-def bound_of_factor(
-    coordinates: Coordinates, objective: AffineObjective, F: Array, least: float
-) -> ConeBound:
+def bound_of_factor(coordinates: Coordinates, objective: Minorant, F: Array, least: float) -> Bound:
     """Return `proved_bound`, in twice the working precision where its rounding errors are large.
 
     There the multiplier is corrected too: it was computed from rounded numbers.

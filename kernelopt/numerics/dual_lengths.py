@@ -11,7 +11,6 @@ from scipy.optimize import nnls
 
 from kernelopt.numerics.norms import conjugate_exponent, lp_length
 from kernelopt.numerics.rounding import NORM_ROUNDINGS, UNIT, form, gamma, norm_above, upwards
-from kernelopt.structure.powers import Length
 from kernelopt.validation import Array
 
 CORRECTIONS = 6  # of a v that rounding leaves infeasible; each is accurate to a small relative error
@@ -19,29 +18,18 @@ NEGLIGIBLE_SHORTFALL = 1e-12  # for b of size one: a correction removes so littl
 OVERSHOOT = 2.0  # times the missing amount, so that the error of a correction is covered
 
 
-def dual_length(length: Length, b: Array) -> float:
-    r"""Return a close upper bound of the maximum of b'x over x >= 0 with a length of at most one.
+def over_matrix(matrix: Array, b: Array, is_form: bool) -> float:
+    """Return an upper bound of |w|_2 for the shortest w with L'w >= b; of sqrt(z'Ez), Ez >= b, for a form E.
 
-    By weak duality :math:`b'x \le w'Lx \le |w|_q |Lx|_p` for every w with :math:`L'w \ge b`, and for
-    sqrt(x'Ex), :math:`b'x \le z'Ex \le \sqrt{z'Ez} \sqrt{x'Ex}` where :math:`Ez \ge b`. It is infinite
-    where no such vector was found, and zero where b <= 0.
+    It is infinite where no such vector was found.
     """
-    if not np.isfinite(b).all():
-        return np.inf
-    if not b.max(initial=0.0) > 0:
-        return 0.0
-    if length.diagonal is not None:
-        return over_diagonal(length.diagonal, b, length.p)
-    matrix = length.matrix.toarray()
-    sizes = np.sqrt(np.diag(matrix)) if length.is_form else np.linalg.norm(matrix, axis=0)
+    sizes = np.sqrt(np.diag(matrix)) if is_form else np.linalg.norm(matrix, axis=0)
     used = sizes > 0
     if (b[~used] > 0).any() or not np.isfinite(sizes).all():
         return np.inf
     units = np.ldexp(1.0, -np.frexp(sizes[used])[1])  # powers of two: scaling by them is exact
     columns = matrix[:, used] * units
-    scaled = (
-        dual_set_of_form(columns[used] * units[:, None]) if length.is_form else dual_set_of_matrix(columns)
-    )
+    scaled = dual_set_of_form(columns[used] * units[:, None]) if is_form else dual_set_of_matrix(columns)
     return feasible_length(scaled, b[used] * units)
 
 

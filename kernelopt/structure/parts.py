@@ -1,0 +1,220 @@
+"""Parts of a problem: the sets and prices over which it separates, and budgets, which are traces or sums."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Self
+
+import cvxpy as cp
+import numpy as np
+from cvxpy.constraints import Inequality
+from cvxpy.constraints.zero import Equality
+
+from kernelopt.numerics.ball import Ball
+from kernelopt.numerics.decompositions import eigenpairs, eigenvalues
+from kernelopt.numerics.rounding import EIGENVALUE, gamma, norm_above, upwards
+from kernelopt.numerics.simplex import on_simplex
+from kernelopt.structure.affine import Affine
+from kernelopt.validation import Array
+
+Slopes = Mapping[cp.Variable, Ball]  # the coefficients of each variable, flattened by columns
+
+
+class Part(ABC):
+    """A set, or a price: a convex function phi of x >= 0 (or PSD), whose variables occur in no other part.
+
+    A set is the function that is zero inside and infinite outside. Upper bounds hold in exact arithmetic.
+    """
+
+    variables: tuple[cp.Variable, ...]
+    at: int | None = None  # the position of the constraint that states a set
+
+    @classmethod
+    def recognise(cls, constraint: cp.Constraint, at: int) -> Self | None:
+        """Return a constraint on variables x >= 0 as a set of this kind, or None; `at` is its position."""
+        return None
+
+    @abstractmethod
+    def support(self, s: Slopes) -> float:
+        """Return an upper bound of max_x <s, x> - phi(x).
+
+        It holds in exact arithmetic for all coefficients in the balls of `s`, whose ends are `below` and
+        `above`.
+        """
+
+    def multiplier(self, support: float) -> float:
+        """Return the multiplier of the constraint: the derivative of the support by its right-hand side."""
+        return 0.0
+
+
+def joined(variables: Sequence[cp.Variable], s: Slopes) -> Ball:
+    """Return the coefficients of several variables, one after the other."""
+    each = [(s[v].mid, np.broadcast_to(s[v].rad, v.size)) for v in variables]
+    return Ball(*(np.concatenate(parts) for parts in zip(*each, strict=True)))
+
+
+def split(variables: Sequence[cp.Variable], x: Array) -> dict[int, Array]:
+    """Return the values of several variables by their ids, from their entries one after the other."""
+    cuts = np.cumsum([v.size for v in variables])[:-1]
+    return {v.id: np.reshape(part, v.shape) for v, part in zip(variables, np.split(x, cuts), strict=True)}
+
+
+@dataclass(frozen=True, eq=False)
+class Free(Part):
+    """The whole space."""
+
+    variables: tuple[cp.Variable]
+
+    def support(self, s: Slopes) -> float:
+        """Return 0 where s = 0, else infinity."""
+        return np.inf if joined(self.variables, s).size.any() else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Budget(Part):
+    """A budget constraint: sum_v <row_v, x_v> = total, or <= total, with total >= 0.
+
+    Each x_v is a non-negative vector (or number) with row_v >= 0, or a PSD matrix with <row_v, X> = c tr X
+    and c > 0.
+
+    Attributes
+    ----------
+    rows : dict from variable to array, flattened by columns
+    total : float >= 0
+        Infinite for a cone without a constraint.
+    at_most : bool
+        Whether the constraint is an inequality.
+    sign : float
+        The expression of the constraint is sign * (sum - total).
+    at : int or None
+        The position of the constraint among those of the problem.
+    """
+
+    rows: dict[cp.Variable, Array]
+    total: float = np.inf
+    at_most: bool = False
+    sign: float = 1.0
+    at: int | None = None
+
+    p: ClassVar[float] = 1.0
+
+    @property
+    def variables(self) -> tuple[cp.Variable, ...]:  # type: ignore[override]
+        """The variables of the sum."""
+        return tuple(self.rows)
+
+    @property
+    def variable(self) -> cp.Variable:
+        """The only variable of the sum."""
+        (only,) = self.rows
+        return only
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether the only variable is a matrix."""
+        return bool(self.variable.ndim == 2)
+
+    @cached_property
+    def bounds_all(self) -> bool:
+        """Whether every entry of every variable is bounded by the constraint."""
+        return all(is_trace_multiple(v, row) or bool((row > 0).all()) for v, row in self.rows.items())
+
+    def reach(self, variable: cp.Variable) -> Array:
+        """Return the largest trace of a matrix, shape (), or the largest value of each entry of a vector.
+
+        An entry that does not occur in the constraint has no bound: its largest value is infinite.
+        """
+        row = self.rows[variable]
+        if is_trace_multiple(variable, row):
+            return np.asarray(self.total / row[0])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(row > 0, self.total / row, np.inf)
+
+    def rate(self, s: Slopes) -> float:
+        """Return an upper bound of the largest <s, x> over a sum of one: max_i s_i / row_i, or lambda_max(S).
+
+        It is not negative where the constraint is an inequality, which holds at x = 0.
+        """
+        largest = [largest_ratio(s[v], v, row) for v, row in self.rows.items()]
+        return max(largest + [0.0] * self.at_most)
+
+    def support(self, s: Slopes) -> float:
+        """Return total times `rate`; over a cone 0 or infinity."""
+        rate = self.rate(s)
+        return upwards(self.total * rate) if rate > 0 or self.total < np.inf else 0.0
+
+    def multiplier(self, support: float) -> float:
+        """Return support / total, with the sign of the constraint."""
+        return self.sign * support / self.total if self.total else 0.0
+
+    def nearest(self, X: Array) -> Array:
+        """Return the Euclidean projection of a symmetric matrix or a vector on the set of one variable."""
+        (row,) = self.rows.values()
+        if not self.is_matrix:
+            return self._nearest_vector(X, row)
+        values, V = eigenpairs(X)
+        projected: Array = (V * self._nearest_vector(values, row[:: len(X) + 1])) @ V.T
+        return (projected + projected.T) / 2
+
+    def _nearest_vector(self, x: Array, row: Array) -> Array:
+        inside = np.isinf(self.total) or (self.at_most and float(row @ np.maximum(x, 0.0)) <= self.total)
+        return on_simplex(x, None if inside else self.total, row)[0]
+
+    @property
+    def centre(self) -> Array:
+        """The centre of the set of one variable: reach I / n for a matrix, reach / n for a vector."""
+        n = self.variable.shape[0]
+        return np.asarray(self.reach(self.variable) * (np.eye(n) if self.is_matrix else np.ones(n)) / n)
+
+
+def largest_ratio(s: Ball, variable: cp.Variable, row: Array) -> float:
+    """Return an upper bound of max_i s_i / row_i, or of the largest eigenvalue of S over that of the row."""
+    if not is_trace_multiple(variable, row):
+        return float(np.nextafter(s.above / row, np.inf).max())
+    S = np.reshape(s.mid, variable.shape)
+    if not np.isfinite(S).all():
+        return np.inf
+    error = EIGENVALUE * gamma(len(S)) * norm_above(S) + norm_above(np.broadcast_to(s.rad, S.size))
+    return upwards(upwards(float(eigenvalues((S + S.T) / 2)[-1]) + error * (1 + gamma(4))) / float(row[0]))
+
+
+def read_budget(constraint: cp.Constraint, read: Affine | None, at: int) -> Budget | None:
+    """Return a scalar constraint as a `Budget`, or None. `read` is its expression as an affine map."""
+    if read is None or constraint.size != 1 or not read.matrices:
+        return None
+    rows = {variable: matrix.toarray()[0] for variable, matrix in read.matrices.items()}
+    equality = isinstance(constraint, Equality)
+    sign = -1.0 if equality and sum(float(row.sum()) for row in rows.values()) < 0 else 1.0
+    rows = {variable: sign * row for variable, row in rows.items()}
+    total = -sign * float(read.constant[0])
+    for variable, row in rows.items():
+        if not (
+            is_trace_multiple(variable, row) or (variable.is_nonneg() and (row >= 0).all() and row.any())
+        ):
+            return None
+    return Budget(rows, total, not equality, sign, at) if total >= 0 else None
+
+
+def is_trace_multiple(variable: cp.Variable, row: Array) -> bool:
+    """Whether row'vec(variable) is a positive multiple of the trace of a PSD variable."""
+    if not variable.attributes["PSD"]:
+        return False
+    n = variable.shape[0]
+    return bool(row[0] > 0 and (row[:: n + 1] == row[0]).all() and np.count_nonzero(row) == n)
+
+
+def trivially_true(constraint: cp.Constraint) -> bool:
+    """Whether cvxpy knows from signs and attributes that a constraint holds for all values of its variables.
+
+    These are c <= e with a constant c <= 0 and a non-negative expression e, and M >> 0 with a matrix M that
+    cvxpy knows to be positive semidefinite.
+    """
+    if isinstance(constraint, Inequality):
+        left, right = constraint.args
+        return bool(left.is_constant() and np.all(left.value <= 0) and right.is_nonneg())
+    if isinstance(constraint, cp.constraints.PSD):
+        return bool(constraint.args[0].is_psd())
+    return False
