@@ -14,7 +14,7 @@ import kernelopt as ko
 from formulations.lp_norm.exponents import ball_exponent
 from formulations.lp_norm.multiple_kernel_data import Explicit, MultipleKernelData
 from formulations.numbers import numbers
-from kernelopt.extend import FLOOR_SHARE, Array, BoundedProblem, norms, project_zero_sum, rounding
+from kernelopt.extend import FLOOR_SHARE, Array, BoundedProblem, norms, rounding
 
 ROUND_OFF = 1e-15  # by which rounding may move a projection out of its set: some units in the last place
 ROUNDS = 12  # at most, of the weights, which settle after a few rounds
@@ -200,8 +200,10 @@ class Outliers(BoundedProblem):
         set exactly.
         """
         equal, most = 1 / self.data.n, Fraction(self.most)
-        low, high = np.full((2, self.data.n), [[-equal], [1 / self.most - equal]])
-        alpha = project_zero_sum(np.clip(alpha, -1.0, 2.0) - equal, low, high) + equal
+        alpha = np.clip(alpha, 0.0, 1 / self.most)
+        rest = 1 - float(alpha.sum())  # it goes to the weights by their distances from a bound
+        distance = 1 / self.most - alpha if rest > 0 else alpha
+        alpha = alpha + rest * distance / max(float(distance.sum()), rounding.SMALLEST_DIVISOR)
         for share in (0.0, min(ROUND_OFF / max(1 - self.share, ROUND_OFF), 1.0)):
             mixed = (1 - share) * alpha + share * equal
             if Fraction(float(mixed.max())) * most <= sum(map(Fraction, mixed.tolist())):
