@@ -98,6 +98,6 @@ class Newton(Method):
         for learner in match.learners:
             check_separable(learner)
         with control:
-            provider = choose_provider(match, control.memory, control)
+            provider = choose_provider(match, control.memory, control.tol)
             Search(match, provider, control, self.random_state).run()
         return ball_outcome(match, control, "Try method='cutting-plane' or 'exact'.")

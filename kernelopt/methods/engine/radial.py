@@ -10,9 +10,9 @@ from kernelopt.grams import Grams
 from kernelopt.grams.caching import pieces
 from kernelopt.grams.distances import distances
 from kernelopt.grams.interpolation import Interpolation
-from kernelopt.methods.engine.evaluating import Evaluating, kept_positions, mirror
 from kernelopt.methods.engine.family import Family
-from kernelopt.methods.engine.provider import Single
+from kernelopt.methods.engine.panels import mirror
+from kernelopt.methods.engine.provider import Provider, Single, kept_positions
 from kernelopt.methods.engine.tables import (
     Tables,
     look_up,
@@ -30,7 +30,7 @@ PAIRS = 1 << 20  # of the distances of a prediction that are computed at a time:
 SAMPLE = 400  # points whose distances tell which cells the sums over distances need
 
 
-class Radial(Evaluating):
+class Radial(Provider):
     """Kernels that are functions of one distance, from the points. No matrix of order n is stored.
 
     The distances within the working set are kept in float32. A combination of the kernels is one function of
@@ -57,8 +57,6 @@ class Radial(Evaluating):
     def __init__(self, family: Family, grams: Grams, reach: Array, n: int, exact: bool = False) -> None:
         super().__init__(grams, reach, n)
         self.family, self.refined = family, exact
-        own = np.array([profile.own for profile in family.profiles])
-        self.diagonals = np.repeat((reach * own)[:, None], n, axis=1)
         self._place_points()
         self.tables = Tables(family.profiles, self._scale)
         u, d = SINGLE, self._X.shape[1]
@@ -175,9 +173,6 @@ class Radial(Evaluating):
 
     def prediction_error(self, w: Array) -> float:
         return 0.0 if self.refined else float((w * self.sizes) @ self._errors)
-
-    def exact_predictions(self, w: Array, support: Index, c: Array, points: Index) -> Array:
-        return super().predict(w, support, c, points)
 
     def predict(self, w: Array, support: Index, c: Array, points: Index) -> Array:
         if self.refined:

@@ -10,7 +10,7 @@ import kernelopt as ko
 from formulations import lp_norm
 from kernelopt.estimators import MKLClassifier
 from kernelopt.methods.engine import method, search
-from kernelopt.methods.engine.precomputed import Precomputed
+from kernelopt.methods.engine.panels import Panels
 from kernelopt.methods.engine.step import free_samples
 from kernelopt.methods.selection import applicable
 from kernelopt.structure.structure import Structure
@@ -314,10 +314,9 @@ def test_other_methods_of_the_ball_refuse_prices_in_words():
             ko.solve(problem, name)
 
 
-class Erring(Precomputed):
+class Erring(Panels):
     """A provider whose predictions err by as much as it says, each towards its label."""
 
-    name = "erring"
     error = 1e-2
     flattery = None
 
@@ -327,9 +326,6 @@ class Erring(Precomputed):
     def predict(self, w, support, c, points):
         error = self.prediction_error(w) * np.abs(c).sum()
         return super().predict(w, support, c, points) + error * self.flattery[points]
-
-    def exact_predictions(self, w, support, c, points):
-        return super().predict(w, support, c, points)
 
 
 def test_bounds_are_true_where_predictions_are_inexact(monkeypatch):
