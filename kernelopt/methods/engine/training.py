@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kernelopt.learner.decomposition import step_counts
 from kernelopt.learner.quadratic import interior_points
@@ -15,6 +14,7 @@ from kernelopt.losses import Loss
 from kernelopt.losses.curve import Curve
 from kernelopt.methods.engine.provider import Block
 from kernelopt.numerics.compiling import compiled
+from kernelopt.numerics.factors import bordered_solution
 from kernelopt.numerics.rounding import TINY
 from kernelopt.running import check
 from kernelopt.validation import Array
@@ -140,9 +140,12 @@ class Samples:
             t = f + b
             inverse = inverse_hessian(self.loss, self.y, t)
             residual = inverse * (self.loss.response(t, self.y) - a)
-            direction = bordered_solution(block, unit, inverse, residual, -a.sum(), self.bias)
-            if direction is None:
+            M = block.astype(float)
+            M[np.diag_indices(len(M))] += inverse / unit
+            solution = bordered_solution(M, residual / unit, self.bias, -a.sum())
+            if solution is None or not np.isfinite(solution[0]).all():
                 break
+            direction = solution[0]
             change, length, start = product(block, unit, direction), 1.0, (a, f, value)
             while length > SHORTEST_STEP:
                 a, f = start[0] + length * direction, start[1] + length * change
@@ -174,19 +177,3 @@ def inverse_hessian(loss: Loss, y: Array, t: Array) -> Array:
     hessian = np.asarray(loss.hessian_diag(t, y), dtype=float)
     least = SMALLEST_HESSIAN * float(hessian.max())
     return np.asarray(1 / np.maximum(hessian, least if least > TINY else 1.0))  # 1: where all are flat
-
-
-def bordered_solution(
-    block: Block, unit: float, diagonal: Array, right: Array, total: float, bias: bool
-) -> Array | None:
-    """Return x with (unit * block + diag(diagonal)) x + b = right, and sum x = total if there is a bias."""
-    M = block.astype(float)
-    M[np.diag_indices(len(M))] += diagonal / unit
-    try:
-        factor = cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:
-        return None
-    columns = np.column_stack([right / unit, np.ones(right.size)])
-    x, e = cho_solve(factor, columns, check_finite=False).T
-    found: Array = x - e * ((x.sum() - total) / e.sum()) if bias else x
-    return found if np.isfinite(found).all() else None
