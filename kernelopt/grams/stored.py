@@ -58,7 +58,7 @@ class ArrayStorage(Storage):
 
     def between(self, rows: Index, columns: Index) -> Array:
         if self.array.size < COMPILED_ENTRIES:
-            return np.asarray(self.array[:, rows[:, None], columns], dtype=np.float64)
+            return np.asarray(self.array.take(rows, 1).take(columns, 2), dtype=np.float64)
         found = np.empty((len(self), rows.size, columns.size))
         compiled(gather)(self.array, rows, columns, found)
         return found

@@ -99,5 +99,5 @@ class Newton(Method):
             check_separable(learner)
         with control:
             provider = choose_provider(match, control.memory, control.tol)
-            Search(match, provider, control, self.random_state).run()
+            Search(match, control, self.random_state).run(provider)
         return ball_outcome(match, control, "Try method='cutting-plane' or 'exact'.")

@@ -80,7 +80,7 @@ class Panels(Provider):
         kept = kept_positions(self._points, points)
         kept = kept[kept < self._held][:held]
         compiled(keep_panels)(self.width, kept, self._entries)
-        self._points, self._held = points, held
+        self._points, self._held, self._last = points, held, None
         every, scales = np.arange(self.m), self._scales
         for start, K in self._rows(every, kept.size, held):
             if self.U is not None:

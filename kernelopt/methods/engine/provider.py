@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,16 +41,17 @@ class Provider(ABC):
     m, n : int
     refined : bool
         Whether changes of alpha are added to exact images. Otherwise `images` are exact enough for the gap.
-    direct : bool
-        Whether `entries` are evaluated without the combined matrix, whose memory is freed before.
     passes : float
         The number of entries of kernels that were read or evaluated so far, divided by m n^2. Entries that
         the provider has kept in a copy of its own are not counted again.
+    solves : int
+        The number of machines that were trained on these kernels.
     """
 
     name: str
     refined: bool = True
-    direct: ClassVar[bool] = False
+    solves: int = 0
+    _last: tuple[Array, Block] | None = None  # the last weights, and their kernel
 
     def __init__(self, grams: Grams, reach: Array, n: int) -> None:
         self.grams, self.reach, self.m, self.n = grams, reach, reach.size, n
@@ -87,9 +88,19 @@ class Provider(ABC):
         may write to the same memory.
         """
 
+    def kernel(self, w: Array) -> Block:
+        """Return `combined`, without any work where it was the last result."""
+        if self._last is None or not np.array_equal(w, self._last[0]):
+            self._last = None  # its memory is free for the next one
+            self._last = w, self.combined(w)
+        return self._last[1]
+
     def entries(self, w: Array, chosen: Index) -> Array:
         """Return the entries of `combined` at the positions `chosen`, square, in float64."""
-        return gathered(self.combined(w), chosen)
+        block, M = self.kernel(w), np.empty((chosen.size, chosen.size))
+        for to, row in zip(M, chosen, strict=True):  # without a copy in the numbers of the block
+            to[:] = block[row, chosen]
+        return M
 
     @abstractmethod
     def images(self, c: Array, chosen: Index) -> Array:
@@ -122,6 +133,8 @@ class Provider(ABC):
 
     def exact_images(self, support: Index, c: Array, points: Index) -> Array:
         """Return K_m[points, support] c, shape (m, len(points)), exact up to rounding in float64."""
+        if not support.size:
+            return np.zeros((self.m, points.size))
         self.passes += support.size * points.size / self.n**2
         return self.reach[:, None] * self.grams.storage.images(self._alpha(support, c), points)
 
@@ -130,14 +143,6 @@ class Provider(ABC):
         alpha = np.zeros(self.n)
         alpha[support] = c
         return alpha
-
-
-def gathered(block: Block, chosen: Index) -> Array:
-    """Return block[chosen, chosen] in float64, without a copy in the numbers of the block."""
-    M = np.empty((chosen.size, chosen.size))
-    for to, row in zip(M, chosen, strict=True):
-        to[:] = block[row, chosen]
-    return M
 
 
 def kept_positions(before: Index, points: Index) -> Index:

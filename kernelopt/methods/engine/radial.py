@@ -13,6 +13,7 @@ from kernelopt.grams.interpolation import Interpolation
 from kernelopt.methods.engine.family import Family
 from kernelopt.methods.engine.panels import mirror
 from kernelopt.methods.engine.provider import Provider, Single, kept_positions
+from kernelopt.methods.engine.settings import SETTINGS
 from kernelopt.methods.engine.tables import (
     Tables,
     look_up,
@@ -52,7 +53,6 @@ class Radial(Provider):
     """
 
     name = "radial"
-    direct = True
 
     def __init__(self, family: Family, grams: Grams, reach: Array, n: int, exact: bool = False) -> None:
         super().__init__(grams, reach, n)
@@ -111,7 +111,7 @@ class Radial(Provider):
 
     def activate(self, points: Index) -> None:
         kept = kept_positions(self._points, points)
-        old, size, k = self._points.size, points.size, kept.size
+        self._last, old, size, k = None, self._points.size, points.size, kept.size
         held = self._distances[: old * old].reshape(old, old)
         if size * size > self._distances.size:
             entries = min(int(GROWTH * size * size), self.n * self.n)
@@ -147,7 +147,11 @@ class Radial(Provider):
         return block
 
     def entries(self, w: Array, chosen: Index) -> Array:
-        self._block, found = np.empty(0, np.float32), np.empty((chosen.size, chosen.size))
+        if chosen.size < SETTINGS.many_free:
+            return super().entries(w, chosen)
+        # The combined matrix and many of its entries would be the largest part of all memory.
+        self._last, self._block = None, np.empty(0, np.float32)
+        found = np.empty((chosen.size, chosen.size))
         value, slope, own = self._table(w)
         for part in pieces(chosen.size, chosen.size, PAIRS):
             D = self._D[np.ix_(chosen[part], chosen)]

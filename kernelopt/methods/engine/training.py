@@ -13,16 +13,13 @@ from kernelopt.learner.smo import coordinate_steps, smo_pairs
 from kernelopt.losses import Loss
 from kernelopt.losses.curve import Curve
 from kernelopt.methods.engine.provider import Block
+from kernelopt.methods.engine.settings import SETTINGS
 from kernelopt.numerics.compiling import compiled
 from kernelopt.numerics.factors import bordered_solution
 from kernelopt.numerics.rounding import TINY
 from kernelopt.running import check
 from kernelopt.validation import Array
 
-FIRST_VIOLATION, LAST_VIOLATION = 3e-2, 1e-13  # of the optimality conditions, relative to their scale
-REDUCTION = 5  # of the violation, until the gap of the machine is small enough
-ROUNDS = 10  # of step_counts at most for one violation
-NEWTON_STEPS = 30  # for a loss whose dual has no bounds that are attained
 SHORTEST_STEP = 1e-6  # of a line search, relative to the Newton step
 SMALLEST_HESSIAN = 1e-12  # relative to the largest entry: flatter samples are held by this one
 
@@ -111,9 +108,9 @@ class Samples:
         a, g = unit * alpha, f + curvature * alpha - linear
         loop = compiled(smo_pairs if self.bias else coordinate_steps)
         scale = float(np.abs(linear).max(initial=0.0) + l1.max(initial=0.0)) or 1.0
-        violation = FIRST_VIOLATION * scale
+        violation = SETTINGS.first_violation * scale
         while True:
-            for max_steps in [steps for _ in range(ROUNDS) for steps in step_counts(a.size)]:
+            for max_steps in [steps for _ in range(SETTINGS.rounds) for steps in step_counts(a.size)]:
                 check()
                 reached = loop(block, *parts, a, g, violation, max_steps)
                 if reached <= violation:
@@ -121,9 +118,9 @@ class Samples:
             alpha = a / unit
             trained = self.machine(alpha, g - curvature * alpha + linear)
             met = trained.value - trained.lower <= share * abs(trained.value)
-            if met or violation < LAST_VIOLATION * scale or reached > violation:
+            if met or violation < SETTINGS.last_violation * scale or reached > violation:
                 return trained
-            violation = min(violation, max(reached, LAST_VIOLATION * scale)) / REDUCTION
+            violation = min(violation, max(reached, SETTINGS.last_violation * scale)) / SETTINGS.reduction
 
     def _newton(self, block: Block, unit: float, alpha: Array, f: Array, share: float) -> Trained:
         """Train by Newton's method on a = response(K_w a + b), with a line search on the primal value.
@@ -133,7 +130,7 @@ class Samples:
         """
         best, a = self.machine(alpha, f), alpha
         value, b = best.value, best.intercept
-        for _ in range(NEWTON_STEPS):
+        for _ in range(SETTINGS.newton_steps):
             check()
             if best.value - best.lower <= share * abs(best.value):
                 break

@@ -1,5 +1,7 @@
 """`method="newton"` against the conic optimum, on degenerate data too."""
 
+from dataclasses import replace
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -275,7 +277,9 @@ def test_several_risks_on_a_working_set_against_cutting_planes(monkeypatch):
     assert found.lower <= cuts.upper and cuts.lower <= found.upper
     again = ko.solve(problem, "newton", start=found)
     assert again.details["solves"] <= 16 and again.lower <= found.upper and found.lower <= again.upper
-    monkeypatch.setattr(search, "GROWN", 100)  # the working set grows before all points are checked
+    monkeypatch.setattr(
+        search, "SETTINGS", replace(search.SETTINGS, grown=100)
+    )  # the working set grows before all points are checked
     grown = ko.solve(problem, "newton", tol=1e-5)
     assert grown.status == "optimal" and grown.lower <= found.upper and found.lower <= grown.upper
     theta = problem.constraints[0].variables()[0]
@@ -298,7 +302,7 @@ def test_second_derivatives_serve_the_first_step_of_the_next_solve(monkeypatch):
     monkeypatch.setattr(search, "minimum_on_ball", lambda *given: steps.append(0) or minimum(*given))
     found = []
     for many in (np.inf, 1):
-        monkeypatch.setattr(search, "MANY_FREE", many)
+        monkeypatch.setattr(search, "SETTINGS", replace(search.SETTINGS, many_free=many))
         made.clear(), steps.clear()
         found.append(lp_norm.primal(ko.Grams.from_kernels(kernels, X), y, p=1.5).solve("newton", tol=1e-5))
         assert found[-1].status == "optimal"
