@@ -11,15 +11,9 @@ from kernelopt.methods.engine.family import family
 from kernelopt.methods.engine.panels import Panels
 from kernelopt.methods.engine.provider import Provider
 from kernelopt.methods.engine.radial import Radial
+from kernelopt.methods.engine.settings import SETTINGS
 from kernelopt.structure.ball import BallProblem
 from kernelopt.validation import Array
-
-EXACT_GAP = 1e-4  # below this gap predictions in float32 are not exact enough
-# A basis is looked for from this many kernels on. It is used where its rank is at most this share of them:
-# a combination then reads a quarter of the numbers, which pays for the projection of the new rows.
-FEWEST, RANK_SHARE = 24, 0.25
-SAMPLE = 3000  # entries from which the rank is found
-ACCURACY = 1e-7  # singular values below this share of the largest are zero: the accuracy of float32
 
 
 def provider_name(read: BallProblem, memory: float | None = None) -> str:
@@ -47,7 +41,7 @@ def choose_provider(read: BallProblem, memory: float | None, tol: float) -> Prov
     """Return the provider of `provider_name`; the tolerance says how exact predictions need to be."""
     grams, radial = read.whole, family(read.whole.storage)
     if radial is not None:
-        return Radial(radial, grams, read.reach, read.n, exact=tol < EXACT_GAP)
+        return Radial(radial, grams, read.reach, read.n, exact=tol < SETTINGS.exact_gap)
     U = compressing_basis(read)
     name = provider_name(read, memory) if U is None else "compressed"
     most = available(memory) if name == "on the fly" else np.inf
@@ -73,10 +67,10 @@ def provider_bytes(read: BallProblem) -> float:
 def compressing_basis(read: BallProblem) -> Array | None:
     """Return the basis of stored kernels that need few combinations; None where there is no such basis."""
     grams, m = read.whole, len(read.whole)
-    if m < FEWEST or not isinstance(grams.storage, ArrayStorage):
+    if m < SETTINGS.fewest_kernels or not isinstance(grams.storage, ArrayStorage):
         return None
     U = numerical_basis(grams, read.n)
-    return U if U.shape[1] <= RANK_SHARE * m else None
+    return U if U.shape[1] <= SETTINGS.rank_share * m else None
 
 
 def numerical_basis(grams: Grams, n: int, seed: int = 0) -> Array:
@@ -86,14 +80,14 @@ def numerical_basis(grams: Grams, n: int, seed: int = 0) -> Array:
     gives U, so that nothing is proved of the other entries.
     """
     rng = np.random.default_rng(seed)
-    rows, columns = rng.integers(0, n, (2, SAMPLE))
+    rows, columns = rng.integers(0, n, (2, SETTINGS.sampled_entries))
     sizes = grams.diagonals[:, :n].max(axis=1, initial=0.0)
     scales = np.divide(1.0, sizes, out=np.zeros(sizes.size), where=sizes > 0)
     sampled = scales[:, None] * grams.entries(rows, columns)
     # R' of a QR decomposition of the long transpose has the same U and values, at a quarter of the time.
     R = np.asarray(np.linalg.qr(sampled.T, mode="r"))
     U, values, _ = np.linalg.svd(R.T, full_matrices=False)
-    return np.ascontiguousarray(U[:, values > ACCURACY * values[0]])
+    return np.ascontiguousarray(U[:, values > SETTINGS.basis_accuracy * values[0]])
 
 
 def panel_bytes(read: BallProblem) -> float:

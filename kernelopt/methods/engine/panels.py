@@ -16,13 +16,12 @@ import numpy as np
 
 from kernelopt.grams import Grams
 from kernelopt.methods.engine.provider import Block, Provider, kept_positions
+from kernelopt.methods.engine.settings import SETTINGS
 from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array, Index
 
 # Memory of this process alone: by default a process that is forked from it would write to the same panels.
 PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
-BLOCK_ENTRIES = 1 << 17  # of all kernels that are read at a time: 1 MB, for a fast cache
-BLOCK_SHARE = 8  # they take at most one part in so many of the memory
 TILE = 32  # rows and columns of a tile that is transposed at a time: 8 KB, which fit into the first cache
 
 
@@ -62,7 +61,7 @@ class Panels(Provider):
         super().__init__(grams, reach, n)
         self.name, self.U = name, U
         self.width = self.m if U is None else U.shape[1]  # matrices in the panels
-        self._rows_at_once = min(BLOCK_ENTRIES, memory / BLOCK_SHARE / 16)
+        self._rows_at_once = min(SETTINGS.block_entries, memory / SETTINGS.block_share / 16)
         self._scales = np.divide(reach, self.sizes, out=np.zeros(self.m), where=self.sizes > 0)
         self._points: Index = np.empty(0, dtype=np.intp)
         self._held = 0  # the number of points whose panels are kept
@@ -70,7 +69,7 @@ class Panels(Provider):
         # It is mapped in small pages, where numpy's arrays of this size have large ones. Measured for 90 MB:
         # the first writes take 50 ms with small pages. With large ones they take 20 ms, but up to 0.7 s where
         # memory is fragmented and the system must first make large pages free.
-        budget, itemsize = memory * (1 - 1 / BLOCK_SHARE), np.dtype(dtype).itemsize
+        budget, itemsize = memory * (1 - 1 / SETTINGS.block_share), np.dtype(dtype).itemsize
         entries = min(budget / itemsize, self.width * n * (n + 1) / 2 + n**2)
         self._entries = np.frombuffer(mmap.mmap(-1, itemsize * max(int(entries), n**2), **PRIVATE), dtype)
 

@@ -90,8 +90,8 @@ class Search:
                 return
             points = next_points(self.curves, t, state.alpha, state.points) if self.sparse else state.points
             before = aim if points.size == state.points.size else np.inf
-            state = self.activated(state, points)
             aim = self.target(state, self.gap(state), before, first_gap)
+            state = self.activated(state, points)
 
     def start(self, provider: Provider) -> tuple[State, float]:
         """Return the state of a checkpoint or a first one, and the gap to aim at, infinite without one."""

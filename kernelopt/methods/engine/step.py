@@ -8,13 +8,10 @@ import numpy as np
 
 from kernelopt.certificates.gap import relative_gap
 from kernelopt.losses import Loss
+from kernelopt.methods.engine.settings import SETTINGS
 from kernelopt.methods.engine.training import Samples, Trained
 from kernelopt.structure.ball import BallProblem
 from kernelopt.validation import Array, Index
-
-# Distance from its bounds at which an alpha is free, relative to their distance, or without a bound to the
-# largest alpha.
-INSIDE = 1e-9
 
 
 @dataclass
@@ -98,6 +95,6 @@ def free_samples(loss: Loss, y: Array, a: Array) -> Index:
     curve = loss.curve(y)
     width = curve.upper - curve.lower
     width = np.where(np.isfinite(width), width, np.abs(a).max(initial=0.0))
-    margin = INSIDE * width
+    margin = SETTINGS.free_margin * width
     inside = (a > curve.lower + margin) & (a < curve.upper - margin)
     return np.flatnonzero(inside & ((curve.l1 == 0) | (a != 0)))

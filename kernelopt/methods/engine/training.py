@@ -20,9 +20,6 @@ from kernelopt.numerics.rounding import TINY
 from kernelopt.running import check
 from kernelopt.validation import Array
 
-SHORTEST_STEP = 1e-6  # of a line search, relative to the Newton step
-SMALLEST_HESSIAN = 1e-12  # relative to the largest entry: flatter samples are held by this one
-
 
 @dataclass
 class Trained:
@@ -144,7 +141,7 @@ class Samples:
                 break
             direction = solution[0]
             change, length, start = product(block, unit, direction), 1.0, (a, f, value)
-            while length > SHORTEST_STEP:
+            while length > SETTINGS.shortest_step:
                 a, f = start[0] + length * direction, start[1] + length * change
                 value, _, b = self.loss.primal(f, float(a @ f) / 2, self.y, self.bias)
                 if value < start[2]:
@@ -172,5 +169,5 @@ def inverse_hessian(loss: Loss, y: Array, t: Array) -> Array:
     if loss.quadratic:
         return np.asarray(loss.curve(y).curvature)
     hessian = np.asarray(loss.hessian_diag(t, y), dtype=float)
-    least = SMALLEST_HESSIAN * float(hessian.max())
+    least = SETTINGS.smallest_hessian * float(hessian.max())
     return np.asarray(1 / np.maximum(hessian, least if least > TINY else 1.0))  # 1: where all are flat

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernelopt.methods.engine.settings import SETTINGS
 from kernelopt.numerics.factors import bordered_solution
 from kernelopt.validation import Array
 
 # Relative to the unit of the block: above the error of its numbers, and for points that coincide.
 RIDGE = {"float32": 1e-6, "float64": 1e-12}
-SHORTEST, LONGEST = 0.1, 0.7  # of the way back to a better point, which a step has passed
 
 
 def second_derivatives(M: Array, unit: float, images: Array, diagonal: Array, bias: bool) -> Array:
@@ -34,5 +34,5 @@ def way_back(before: float, after: float) -> float:
     `before` and `after` are the derivatives along the step at its two ends. The secant through them has its
     zero there.
     """
-    zero = before / (before - after) if after > 0 > before else SHORTEST
-    return min(max(zero, SHORTEST), LONGEST)
+    zero = before / (before - after) if after > 0 > before else SETTINGS.shortest_back
+    return min(max(zero, SETTINGS.shortest_back), SETTINGS.longest_back)

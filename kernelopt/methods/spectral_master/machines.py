@@ -10,10 +10,9 @@ from kernelopt.language.learner import Learner
 from kernelopt.learner import learn
 from kernelopt.methods.engine.step import free_samples
 from kernelopt.methods.engine.training import inverse_hessian
+from kernelopt.methods.spectral_master.settings import SETTINGS
 from kernelopt.numerics.factors import bordered_solution
 from kernelopt.validation import Array, Index
-
-RIDGE = 1e-10  # of the mean diagonal: added to singular matrices of the second derivative
 
 
 class Cut(NamedTuple):
@@ -72,7 +71,7 @@ class Machines:
         M[np.diag_indices(free.size)] += inverse_hessian(loss, y, t)[free]
         change = np.zeros_like(right)
         if free.size:
-            ridge = RIDGE * float(np.abs(np.diag(M)).mean())
+            ridge = SETTINGS.ridge * float(np.abs(np.diag(M)).mean())
             while (solution := bordered_solution(M + ridge * np.eye(free.size), right, self.bias)) is None:
                 ridge = max(100 * ridge, np.finfo(float).tiny)
             change = -solution[0]
