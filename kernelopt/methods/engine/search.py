@@ -153,11 +153,13 @@ class Search:
         if not same:
             self.control.show(f"{self.control.method}: {points.size} of {n} points")
             provider.activate(points)
-        if provider.refined:
-            images = [provider.exact_images(*sparse(a), points) for a in state.alpha]
-        else:
-            images = [provider.images(a[points], np.arange(points.size)) for a in state.alpha]
-        return replace(state, points=points, images=np.array(images), same=same)
+        images = np.zeros((len(self.data), provider.m, points.size))
+        for found, a in zip(images, state.alpha, strict=True):
+            if provider.refined:
+                found[:] = provider.exact_images(*sparse(a), points)
+            elif a.any():
+                found[:] = provider.images(a[points], np.arange(points.size))
+        return replace(state, points=points, images=images, same=same)
 
     def samples(self, points: Index) -> list[Samples]:
         """Return the losses on the working set."""

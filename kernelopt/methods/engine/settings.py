@@ -50,12 +50,7 @@ class Settings:
     dropped: float = 0.3  # inside, with alpha = 0
     # A growing set keeps a point with alpha = 0 at most this far inside, in units of the mean target.
     kept: float = 0.05
-    # Training: violations of the optimality conditions relative to their scale, the factor between two of
-    # them, `step_counts` at most for each, and steps of Newton's method for a dual without bounds.
-    first_violation: float = 3e-2
-    last_violation: float = 1e-13
-    reduction: float = 5.0
-    rounds: int = 10
+    # Training by Newton's method, for a dual without bounds.
     newton_steps: int = 30
     shortest_step: float = 1e-6  # of a line search, relative to the Newton step
     smallest_hessian: float = 1e-12  # relative to the largest entry: flatter samples are held by this one

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelopt.learner.decomposition import step_counts
+from kernelopt.learner.decomposition import smo_rounds
 from kernelopt.learner.quadratic import interior_points
 from kernelopt.learner.single import newton_points
-from kernelopt.learner.smo import coordinate_steps, smo_pairs
 from kernelopt.losses import Loss
 from kernelopt.losses.curve import Curve
 from kernelopt.methods.engine.provider import Block
 from kernelopt.methods.engine.settings import SETTINGS
-from kernelopt.numerics.compiling import compiled
 from kernelopt.numerics.factors import bordered_solution
 from kernelopt.numerics.rounding import TINY
 from kernelopt.running import check
@@ -100,24 +98,15 @@ class Samples:
         self, block: Block, unit: float, curve: Curve, alpha: Array, f: Array, share: float
     ) -> Trained:
         """Train by SMO in the variable unit * alpha: a product with a power of two is exact."""
-        linear, curvature, l1, lower, upper = curve
-        parts = (curvature / unit, l1, lower * unit, upper * unit)
-        a, g = unit * alpha, f + curvature * alpha - linear
-        loop = compiled(smo_pairs if self.bias else coordinate_steps)
-        scale = float(np.abs(linear).max(initial=0.0) + l1.max(initial=0.0)) or 1.0
-        violation = SETTINGS.first_violation * scale
-        while True:
-            for max_steps in [steps for _ in range(SETTINGS.rounds) for steps in step_counts(a.size)]:
-                check()
-                reached = loop(block, *parts, a, g, violation, max_steps)
-                if reached <= violation:
-                    break
+        a, g = unit * alpha, f + curve.curvature * alpha - curve.linear
+        scaled = Curve(curve.linear, curve.curvature / unit, curve.l1, curve.lower * unit, curve.upper * unit)
+        trained = self.machine(alpha, f)
+        for _ in smo_rounds(block, scaled, self.bias, a, g):
             alpha = a / unit
-            trained = self.machine(alpha, g - curvature * alpha + linear)
-            met = trained.value - trained.lower <= share * abs(trained.value)
-            if met or violation < SETTINGS.last_violation * scale or reached > violation:
-                return trained
-            violation = min(violation, max(reached, SETTINGS.last_violation * scale)) / SETTINGS.reduction
+            trained = self.machine(alpha, g - curve.curvature * alpha + curve.linear)
+            if trained.value - trained.lower <= share * abs(trained.value):
+                break
+        return trained
 
     def _newton(self, block: Block, unit: float, alpha: Array, f: Array, share: float) -> Trained:
         """Train by Newton's method on a = response(K_w a + b), with a line search on the primal value.
