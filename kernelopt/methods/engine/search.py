@@ -138,7 +138,7 @@ class Search:
             return np.array(rows) + intercepts[:, None]
 
         points = grow(self.curves, state.points, self.seed, solve, predict)
-        return replace(last, points=points, same=False)
+        return replace(last, points=points, images=np.zeros(0))  # the provider has another working set
 
     def extended(self, state: State, alpha: Array) -> Array:
         """Return the dual variables on all points of those on the working set."""

@@ -291,6 +291,19 @@ def test_several_risks_on_a_working_set_against_cutting_planes(monkeypatch):
         ko.solve(cp.Problem(other, problem.constraints), "newton")
 
 
+def test_a_working_set_that_grows_leads_to_the_same_optimum(monkeypatch):
+    X, digit = load_digits(return_X_y=True)
+    X, y = X[:900] / 16, np.where(digit[:900] % 2 == 0, 1.0, -1.0)
+    grams = ko.Grams.from_kernels([ko.gaussian(s) for s in (0.3, 0.7, 1.5)], X)
+    problems = [lp_norm.primal(kernels, y, p=1.5) for kernels in (grams, np.asarray(grams))]
+    whole = problems[0].solve("newton")
+    monkeypatch.setattr(search, "SETTINGS", replace(search.SETTINGS, grown=100))
+    for built in problems:
+        grown = built.solve("newton")
+        assert grown.status == "optimal" and grown.details["solves"] <= 30
+        assert grown.lower <= whole.upper and whole.lower <= grown.upper
+
+
 def test_second_derivatives_serve_the_first_step_of_the_next_solve(monkeypatch):
     """They are those of another working set, so that the steps after it must have their own."""
     X, digit = load_digits(return_X_y=True)
