@@ -12,7 +12,7 @@ from kernelopt.grams.caching import cached_array, read_only
 from kernelopt.grams.storage import Storage, power_of_two
 from kernelopt.numerics.compiling import compiled
 from kernelopt.numerics.decompositions import PRODUCT
-from kernelopt.numerics.rows import add_rows
+from kernelopt.numerics.rows import add_rows, gather
 from kernelopt.running import check
 from kernelopt.validation import Array, Floats, Index, Mask, plain, shown
 
@@ -57,7 +57,11 @@ class ArrayStorage(Storage):
         return np.asarray(self.array[:, chosen], dtype=np.float64)
 
     def between(self, rows: Index, columns: Index) -> Array:
-        return np.asarray(self.array[:, rows[:, None], columns], dtype=np.float64)
+        if self.array.size < COMPILED_ENTRIES:
+            return np.asarray(self.array.take(rows, 1).take(columns, 2), dtype=np.float64)
+        found = np.empty((len(self), rows.size, columns.size))
+        compiled(gather)(self.array, rows, columns, found)
+        return found
 
     def _subset(self, chosen: Index) -> Storage:
         steps = np.unique(np.diff(chosen))

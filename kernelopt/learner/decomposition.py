@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelopt.learner.smo import coordinate_steps, smo_pairs
 from kernelopt.losses import Loss
@@ -34,19 +36,26 @@ def smo_points(K: Array, y: Array, loss: Loss, bias: bool, alpha: Array) -> Iter
     a = np.ascontiguousarray(loss.project(alpha, y, bias))
     K = np.ascontiguousarray(K, dtype=float)
     g = K @ a + curve.curvature * a - curve.linear
+    for reached in smo_rounds(K, curve, bias, a, g):
+        yield a.copy()
+        if reached:
+            g[:] = K @ a + curve.curvature * a - curve.linear
+
+
+def smo_rounds(K: NDArray[Any], curve: Curve, bias: bool, a: Array, g: Array) -> Iterator[bool]:
+    """Change a and g = K a + curvature a - linear by SMO; yield in turn whether a tolerance is met."""
     loop = compiled(smo_pairs if bias else coordinate_steps)
     scale = float(np.abs(curve.linear).max(initial=0.0) + curve.l1.max(initial=0.0)) or 1.0
     tol = FIRST_TOLERANCE * scale
     for _ in range(ROUNDS):
-        for max_steps in step_counts(y.size):
+        for max_steps in step_counts(a.size):
             check()
             violation = loop(K, curve.curvature, curve.l1, curve.lower, curve.upper, a, g, tol, max_steps)
             if violation <= tol:
                 break
-        yield a.copy()
+        yield violation <= tol
         if violation <= tol:
             tol = min(tol, max(violation, LAST_TOLERANCE * scale)) / REDUCTION
-            g = K @ a + curve.curvature * a - curve.linear
         if tol < LAST_TOLERANCE * scale:
             return
 

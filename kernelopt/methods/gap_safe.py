@@ -89,12 +89,13 @@ def screened(
     machine : Machine
         Of the kernel K_w; `value` is a proved upper bound of its value.
     lower : float
-        A proved lower bound of the optimal risk.
+        A proved lower bound of the optimum of the problem.
     most : float
         Operations of all proofs together, at most. The easiest kernels are tried first.
     """
     proved = np.zeros(w.size, dtype=bool)
-    distance = Distance(read, w, machine, lower)
+    bound = (lower - read.offset - gamma(8) * (abs(lower) + abs(read.offset))) / read.factor
+    distance = Distance(read, w, machine, bound)
     # Kernels with more room are easier to exclude, and the easy ones are tested together.
     easiest = np.argsort(-distance.room, kind="stable")
     groups = [easiest[: np.count_nonzero(distance.room > 0)]]

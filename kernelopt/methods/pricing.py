@@ -34,7 +34,7 @@ from kernelopt.methods.gap_safe import screened
 from kernelopt.methods.screening import ball_of, machine_of
 from kernelopt.methods.solution import Solution
 from kernelopt.numerics.norms import lp_length
-from kernelopt.numerics.rounding import gamma, upwards
+from kernelopt.numerics.rounding import upwards
 from kernelopt.plain_tables import html_table
 from kernelopt.structure import Structure
 from kernelopt.structure.ball import BallProblem, read_ball
@@ -241,6 +241,4 @@ def is_unchanged(extended: BallProblem, w: Array, machine: Machine, lower: float
         return True  # the kernel is zero
     if extended.p > 1:
         return False
-    bound = (lower - extended.offset) / extended.factor
-    error = gamma(8) * (abs(lower) + abs(extended.offset)) / extended.factor
-    return bool(screened(extended, w, machine, bound - error)[-1])
+    return bool(screened(extended, w, machine, lower)[-1])

@@ -11,7 +11,6 @@ from kernelopt.errors import InputError, MethodError
 from kernelopt.learner import Machine
 from kernelopt.methods.gap_safe import screened
 from kernelopt.methods.solution import Solution
-from kernelopt.numerics.rounding import gamma
 from kernelopt.structure import Structure
 from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.validation import Array, shown
@@ -71,10 +70,7 @@ def zero_kernels(certificate: Certificate, read: BallProblem, most: float = np.i
         As for `screened`.
     """
     machine, theta = machine_of(certificate)
-    lower = (certificate.lower - read.offset) / read.factor
-    size = abs(certificate.lower) + abs(read.offset)
-    bound = lower - gamma(8) * size / read.factor
-    proved = screened(read, theta / read.reach, machine, bound, most)
+    proved = screened(read, theta / read.reach, machine, certificate.lower, most)
     return tuple(name for name, gone in zip(read.whole.names, proved, strict=True) if gone)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
 
 from kernelopt.numerics.decompositions import eigenpairs, lower_factor
 from kernelopt.numerics.rounding import gamma
@@ -63,3 +63,22 @@ def pseudoinverse(lam: Array, V: Array) -> Array:
     """Return V diag(1 / lam) V' over the eigenvalues that are not zero up to rounding."""
     kept = np.abs(lam) > RANK_TOLERANCE * np.abs(lam).max()
     return np.asarray((V[:, kept] / lam[kept]) @ V[:, kept].T)
+
+
+def bordered_solution(
+    M: Array, right: Array, bias: bool, total: Array | float = 0.0
+) -> tuple[Array, Array] | None:
+    """Return X and b of M X + 1 b' = right with 1'X = total, for a positive definite M, which is overwritten.
+
+    Without `bias` it is M X = right, and b is zero. None where the factorisation of M fails.
+    """
+    try:
+        factor = cho_factor(M.T, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return None
+    X = np.asarray(cho_solve(factor, right, check_finite=False), dtype=float)
+    if not bias:
+        return X, np.zeros(right.shape[1:])
+    ones = cho_solve(factor, np.ones(len(M)), check_finite=False)
+    b = (X.sum(axis=0) - total) / ones.sum()
+    return X - np.multiply.outer(ones, b), b

@@ -1,6 +1,8 @@
-"""Sums of rows of symmetric matrices, which are products K a for vectors a with few entries."""
+"""Entries of symmetric matrices, and sums of their rows: the products K a for vectors a of few entries."""
 
 from __future__ import annotations
+
+import numpy as np
 
 from kernelopt.validation import Array, Index
 
@@ -24,3 +26,12 @@ def add_rows(rows: Array, slots: Index, steps: Array, images: Array) -> None:
             for j in range(n):
                 images[m, j] += steps[i] * rows[m, slots[i], j]
             i += 1
+
+
+def gather(matrices: Array, rows: Index, columns: Index, found: Array) -> None:
+    """Write the entries matrices[m, rows_i, columns_j] to `found`. The loop is to be `compiled`."""
+    for m in range(matrices.shape[0]):
+        for i in range(rows.size):
+            row, to = matrices[m, rows[i]], found[m, i]
+            for j in range(columns.size):
+                to[j] = row[np.uint64(columns[j])]  # numba looks for a sign of other indices

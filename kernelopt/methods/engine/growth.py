@@ -13,10 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelopt.losses.curve import Curve
+from kernelopt.methods.engine.settings import SETTINGS
 from kernelopt.methods.engine.working_set import excess
 from kernelopt.validation import Array, Index
-
-KEPT = 0.05  # a point with alpha = 0 is kept if it is at most this far inside, relative to the targets
 
 
 class Model(NamedTuple):
@@ -60,7 +59,7 @@ def grow(
         near = np.zeros(points.size, dtype=bool)
         for curve, alpha, t in zip(curves, model.alpha, model.predictions, strict=True):
             size = float(np.mean(np.abs(curve.linear[points]))) or 1.0
-            near |= (alpha != 0) | (excess(at(curve, points), t) > -KEPT * size)
+            near |= (alpha != 0) | (excess(at(curve, points), t) > -SETTINGS.kept * size)
         kept = points[near]
         part = others[seen : 2 * seen + first.size]
         seen += part.size

@@ -5,18 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dposv
 
+from kernelopt.methods.engine.settings import SETTINGS
 from kernelopt.numerics.norms import length_of_positive
 from kernelopt.validation import Array
-
-STEPS = 300  # Newton steps at most; twenty are usual, and hundreds for p = 1000
-CENTRED = 0.1  # the complementarity that a step aims at, as a share of the present one
-TO_BOUNDARY = 0.95  # of the longest step that keeps the iterate positive
-CURVED, SHORTEST = 0.5, 1e-6  # share of the slack that curvature may take; length of the shortest step
-DONE = 1e-12  # complementarity and residuals, relative to the gradient: near the accuracy of float64
-INSIDE = 0.9  # the length of the first iterate, which must be interior
-EVEN = 1e-2  # share of equal weights in it
-ZERO = 1e-6  # a weight below this share of the largest is zero if its multiplier exceeds it
-MANY, ADDED = 150, 50  # entries from which a sparse minimiser is sought among some, and those added at a time
 
 
 def minimum_on_ball(gradient: Array, hessian: Array, w: Array, p: float) -> Array:
@@ -33,11 +24,11 @@ def minimum_on_ball(gradient: Array, hessian: Array, w: Array, p: float) -> Arra
     w : array of shape (m,), the point of the model, with w >= 0 and |w|_p <= 1
     p : float in [1, inf]
     """
-    if p > 1 or w.size < MANY:
+    if p > 1 or w.size < SETTINGS.many_entries:
         return interior_minimum(gradient, hessian, w, p)
-    lowest = np.argsort(gradient, kind="stable")[:ADDED]
+    lowest = np.argsort(gradient, kind="stable")[: SETTINGS.added_entries]
     some = np.union1d(np.flatnonzero(w), lowest)
-    tolerance = DONE**0.75 * float(max(np.abs(gradient).max(), np.abs(hessian @ w).max()))
+    tolerance = SETTINGS.done**0.75 * float(max(np.abs(gradient).max(), np.abs(hessian @ w).max()))
     while True:
         v = np.zeros(w.size)
         v[some] = interior_minimum(gradient[some], hessian[np.ix_(some, some)], w[some], p)
@@ -48,7 +39,7 @@ def minimum_on_ball(gradient: Array, hessian: Array, w: Array, p: float) -> Arra
         missing = np.flatnonzero(z < -tolerance)
         if not missing.size:
             return v
-        some = np.union1d(some, missing[np.argsort(z[missing], kind="stable")[:ADDED]])
+        some = np.union1d(some, missing[np.argsort(z[missing], kind="stable")[: SETTINGS.added_entries]])
 
 
 def interior_minimum(gradient: Array, hessian: Array, w: Array, p: float) -> Array:
@@ -64,21 +55,21 @@ def interior_minimum(gradient: Array, hessian: Array, w: Array, p: float) -> Arr
         return w
     g, H, m = gradient / size, hessian / size, w.size
     box = bool(np.isinf(p))
-    v = INSIDE * ((1 - EVEN) * w + EVEN * m ** (-1 / p))
+    v = SETTINGS.inside * ((1 - SETTINGS.even) * w + SETTINGS.even * m ** (-1 / p))
     s = 1 - v if box else np.array([1 - length_of_positive(v, p)])
     z, lam = np.ones(m), np.ones(s.size)
-    for _ in range(STEPS):
+    for _ in range(SETTINGS.model_steps):
         length = length_of_positive(v, p)
         a = np.ones(m) if box else (v / length) ** (p - 1)
         unmet = s - (1 - v) if box else s - (1 - length)
         residual = g + H @ (v - w) + lam * a - z
         complementarity = float(z @ v + lam @ s) / (m + s.size)
         if (
-            complementarity <= DONE * np.abs(g).max()
-            and max(np.abs(residual).max(), np.abs(unmet).max()) <= DONE**0.75
+            complementarity <= SETTINGS.done * np.abs(g).max()
+            and max(np.abs(residual).max(), np.abs(unmet).max()) <= SETTINGS.done**0.75
         ):
             break
-        target = CENTRED * complementarity
+        target = SETTINGS.centred * complementarity
         # Eliminating the changes of s, z and lam leaves a system for the change of v.
         right, diagonal = target / v - residual - z, z / v
         right -= a * ((target + lam * unmet) / s - lam)
@@ -98,22 +89,22 @@ def interior_minimum(gradient: Array, hessian: Array, w: Array, p: float) -> Arr
         dz, ds = (target - z * dv) / v - z, -unmet - fall
         dlam = (target - lam * ds) / s - lam
         step = min(1.0, *(longest(x, dx) for x, dx in ((v, dv), (s, ds), (z, dz), (lam, dlam))))
-        while not box and step > SHORTEST and bent(v + step * dv, s + step * ds, p, unmet):
+        while not box and step > SETTINGS.shortest and bent(v + step * dv, s + step * ds, p, unmet):
             step /= 2
         v, s, z, lam = v + step * dv, s + step * ds, z + step * dz, lam + step * dlam
-    v = np.where((v < z) & (v < ZERO * v.max()), 0.0, v) if p == 1 else v
+    v = np.where((v < z) & (v < SETTINGS.zero * v.max()), 0.0, v) if p == 1 else v
     return v / max(1.0, length_of_positive(v, p))
 
 
 def bent(v: Array, s: Array, p: float, unmet: Array) -> bool:
     """Whether the curvature of the ball has moved the point too far out of |v|_p + s = 1."""
-    return bool(abs(length_of_positive(v, p) + s[0] - 1) > max(CURVED * s[0], abs(unmet[0])))
+    return bool(abs(length_of_positive(v, p) + s[0] - 1) > max(SETTINGS.curved * s[0], abs(unmet[0])))
 
 
 def longest(x: Array, dx: Array) -> float:
-    """Return TO_BOUNDARY times the longest step with x + step * dx >= 0, for x > 0."""
+    """Return a share of the longest step with x + step * dx >= 0, for x > 0."""
     lowest = float((dx / x).min())
-    return TO_BOUNDARY / -lowest if lowest < 0 else np.inf
+    return SETTINGS.to_boundary / -lowest if lowest < 0 else np.inf
 
 
 def scaled_solution(W: Array, right: Array) -> Array | None:

@@ -13,19 +13,13 @@ from kernelopt.methods.control import Control
 from kernelopt.methods.engine.choice import choose_provider, provider_bytes, provider_name
 from kernelopt.methods.engine.restricted import is_sparse
 from kernelopt.methods.engine.search import Search
+from kernelopt.methods.engine.settings import SETTINGS
 from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.methods.on_ball import FIXED, ball_outcome
 from kernelopt.methods.screening import zero_kernels
 from kernelopt.structure.ball import BallProblem, read_risks_on_ball
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import whole
-
-STEPS, STEP = 8, 3.5e-3  # measured: Newton steps of a call, and the seconds of each beside those that follow
-ENTRY = 4e-9  # seconds for each of the m n^2 entries, in all steps and checks together
-TRAINING = 8e-8  # seconds for each of the n^2 entries of a combined kernel, in all trainings together
-SCREENING_SHARE = 0.3  # of the predicted seconds, for the proofs that kernels have weight zero
-OPERATION = 1e-10  # seconds of an operation of these proofs
-FACTORISATION = 1.3e-10  # seconds times n^3 of all factorisations, where every point has its share in alpha
 
 
 @dataclass(frozen=True)
@@ -83,21 +77,24 @@ class Newton(Method):
 
     def cost(self, match: BallProblem) -> Cost:
         m, n, machines = match.reach.size, match.n, len(match.learners)
-        seconds = FIXED + machines * (STEPS * STEP + (TRAINING + ENTRY * m) * n**2)
+        seconds = FIXED + machines * (
+            SETTINGS.usual_steps * SETTINGS.step_seconds
+            + (SETTINGS.training_seconds + SETTINGS.entry_seconds * m) * n**2
+        )
         dense = sum(not is_sparse(each.loss, each.loss.curve(each.y)) for each in match.learners)
-        seconds += dense * FACTORISATION * n**3
+        seconds += dense * SETTINGS.factorisation_seconds * n**3
         return Cost(seconds, provider_bytes(match))
 
     def conclusions(self, match: BallProblem, certificate: Certificate) -> dict[str, Any]:
         if match.p != 1 or match.priced or len(match.learners) > 1:
             return {}
-        most = SCREENING_SHARE * self.cost(match).seconds / OPERATION
+        most = SETTINGS.screening_share * self.cost(match).seconds / SETTINGS.operation_seconds
         return {"dropped": zero_kernels(certificate, match, most)}
 
     def run(self, match: BallProblem, control: Control) -> Outcome | None:
         for learner in match.learners:
             check_separable(learner)
         with control:
-            provider = choose_provider(match, control.memory, control)
-            Search(match, provider, control, self.random_state).run()
+            provider = choose_provider(match, control.memory, control.tol)
+            Search(match, control, self.random_state).run(provider)
         return ball_outcome(match, control, "Try method='cutting-plane' or 'exact'.")

@@ -1,4 +1,4 @@
-"""The kernels on the working set in float32, one triangle of each: the loops that fill and read it.
+"""`Panels`: the provider of any kernels, whose entries on the working set are kept within a budget of memory.
 
 The rows of the lower triangles lie one after the other. Row i of all kernels is a panel of m (i + 1) entries,
 kernel by kernel, which starts at m i (i + 1) / 2. A new point appends a panel, and the panels of the points
@@ -7,44 +7,139 @@ that remain move towards the start when others are dropped.
 
 from __future__ import annotations
 
+import math
+import mmap
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 
+from kernelopt.grams import Grams
+from kernelopt.methods.engine.provider import Block, Provider, kept_positions
+from kernelopt.methods.engine.settings import SETTINGS
+from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array, Index
 
+# Memory of this process alone: by default a process that is forked from it would write to the same panels.
+PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 TILE = 32  # rows and columns of a tile that is transposed at a time: 8 KB, which fit into the first cache
 
 
-def fill_panels(K: Array, points: Index, first: int, scales: Array, panels: Array) -> None:
-    """Write the panels of points[first:], the entries scales_m K_m[points_i, points_j] for j <= i."""
+class Panels(Provider):
+    """Any kernels, from their storage. No matrix of order n is ever evaluated as a whole.
+
+    The first rows of the working set, of all kernels, are kept in numbers of type `dtype`, as many as the
+    memory allows beside the combined matrix. All other entries are read anew for every combination. The
+    search alone uses the panels: predictions and exact images come from the storage.
+
+    Parameters
+    ----------
+    grams, reach, n
+        As for `Provider`.
+    name : str
+    memory : float
+        Bytes for panels and combined matrix. The combined matrix is kept even where it is larger.
+    dtype : type
+        Double precision serves problems whose accuracy single precision limits. They are learned with a
+        large C and kernels of low numerical rank: alpha is large, and its images are small differences of
+        large terms.
+    U : array of shape (m, r), with orthonormal columns, or None
+        With K_m ~ sum_r U_mr B_r the panels hold the matrices B_r = sum_m U_mr K_m in place of the K_m, in
+        units in which these have diagonals of at most one. All panels must fit into the memory.
+    """
+
+    def __init__(
+        self,
+        grams: Grams,
+        reach: Array,
+        n: int,
+        name: str = "precomputed",
+        memory: float = np.inf,
+        dtype: Any = np.float32,
+        U: Array | None = None,
+    ) -> None:
+        super().__init__(grams, reach, n)
+        self.name, self.U = name, U
+        self.width = self.m if U is None else U.shape[1]  # matrices in the panels
+        self._rows_at_once = min(SETTINGS.block_entries, memory / SETTINGS.block_share / 16)
+        self._scales = np.divide(reach, self.sizes, out=np.zeros(self.m), where=self.sizes > 0)
+        self._points: Index = np.empty(0, dtype=np.intp)
+        self._held = 0  # the number of points whose panels are kept
+        # Address space for panels and, at its end, the combined matrix. Memory is taken as they are written.
+        # It is mapped in small pages, where numpy's arrays of this size have large ones. Measured for 90 MB:
+        # the first writes take 50 ms with small pages. With large ones they take 20 ms, but up to 0.7 s where
+        # memory is fragmented and the system must first make large pages free.
+        budget, itemsize = memory * (1 - 1 / SETTINGS.block_share), np.dtype(dtype).itemsize
+        entries = min(budget / itemsize, self.width * n * (n + 1) / 2 + n**2)
+        self._entries = np.frombuffer(mmap.mmap(-1, itemsize * max(int(entries), n**2), **PRIVATE), dtype)
+
+    def activate(self, points: Index) -> None:
+        left = (self._entries.size - points.size**2) / self.width
+        held = min(points.size, int(math.sqrt(2 * left + 0.25) - 0.5)) if left > 0 else 0
+        kept = kept_positions(self._points, points)
+        kept = kept[kept < self._held][:held]
+        compiled(keep_panels)(self.width, kept, self._entries)
+        self._points, self._held, self._last = points, held, None
+        every, scales = np.arange(self.m), self._scales
+        for start, K in self._rows(every, kept.size, held):
+            if self.U is not None:
+                K = ((self.U.T * self._scales) @ K.reshape(self.m, -1)).reshape(-1, *K.shape[1:])
+                scales = np.ones(self.width)
+            compiled(put_panels)(K, scales, start, self._entries)
+
+    def _rows(self, chosen: Index, first: int, last: int) -> Iterator[tuple[int, Array]]:
+        """Yield the first of some positions in first..last - 1, and the stored matrices in their rows.
+
+        The columns are all positions up to the last of them.
+        """
+        if not chosen.size or first == last:
+            return
+        storage = self.grams.storage.subset(chosen)
+        step = max(1, int(self._rows_at_once / (chosen.size * last)))
+        for start in range(first, last, step):
+            stop = min(start + step, last)
+            K = storage.between(self._points[start:stop], self._points[:stop])
+            self.passes += K.size / self.m / self.n**2
+            yield start, K
+
+    def combined(self, w: Array) -> Block:
+        size, held = self._points.size, self._held
+        block: Block = self._entries[self._entries.size - size**2 :].reshape(size, size)
+        scaled = w * self.sizes / self.unit(w)
+        weights = scaled if self.U is None else scaled @ self.U
+        active, chosen = np.flatnonzero(weights), np.flatnonzero(scaled)
+        compiled(any_order=True)(combine_panels)(
+            self._entries, self.width, active, weights[active], block[:held]
+        )
+        block[held:] = 0.0
+        for start, K in self._rows(chosen, held, size):
+            rows = (self._scales * scaled)[chosen] @ K.reshape(chosen.size, -1)
+            block[start : start + K.shape[1], : K.shape[2]] = rows.reshape(K.shape[1:])
+        compiled(mirror)(block, 0)
+        return block
+
+    def images(self, c: Array, chosen: Index) -> Array:
+        size, held = self._points.size, self._held
+        wanted, found = np.zeros(size, dtype=bool), np.zeros((self.width, size))
+        wanted[chosen] = True
+        compiled(any_order=True)(panel_images)(self._entries, self.width, c[:held], wanted, found)
+        found = self.sizes[:, None] * (found if self.U is None else self.U @ found)
+        for start, K in self._rows(np.arange(self.m), held, size):
+            stop = K.shape[2]
+            found[:, start:stop] += self.reach[:, None] * (K @ c[:stop])
+            found[:, :start] += self.reach[:, None] * (c[start:stop] @ K[:, :, :start])
+        return np.asarray(found[:, chosen])
+
+
+def put_panels(K: Array, scales: Array, first: int, panels: Array) -> None:
+    """Write the panels of scales_k K_k, shape (rows, columns): row i is the row of the position first + i."""
     m = K.shape[0]
-    for k in range(m):
-        scale = scales[k]
-        for i in range(first, points.size):
-            row, at = K[k, points[i]], m * (i * (i + 1) // 2) + k * (i + 1)
-            to = panels[at : at + i + 1]
-            for j in range(i + 1):
-                to[j] = scale * row[np.uint64(points[j])]  # numba looks for a sign of other indices
-
-
-def gather_rows(K: Array, rows: Index, columns: Index, scales: Array, found: Array) -> None:
-    """Write the entries scales_m K_m[rows_i, columns_j] to `found`, shape (m, rows, columns)."""
-    for k in range(K.shape[0]):
-        scale = scales[k]
-        for i in range(rows.size):
-            row, to = K[k, rows[i]], found[k, i]
-            for j in range(columns.size):
-                to[j] = scale * row[np.uint64(columns[j])]
-
-
-def put_panels(B: Array, first: int, panels: Array) -> None:
-    """Write the panels of B, shape (r, rows, columns): row i is that of the position first + i."""
-    r = B.shape[0]
-    for i in range(B.shape[1]):
+    for i in range(K.shape[1]):
         width = first + i + 1
-        for k in range(r):
-            row, at = B[k, i], r * (width * (width - 1) // 2) + k * width
+        for k in range(m):
+            row, scale, at = K[k, i], scales[k], m * (width * (width - 1) // 2) + k * width
             for j in range(width):
-                panels[at + j] = row[j]
+                panels[at + j] = scale * row[j]
 
 
 def keep_panels(m: int, kept: Index, panels: Array) -> None:
@@ -52,17 +147,16 @@ def keep_panels(m: int, kept: Index, panels: Array) -> None:
     for i in range(kept.size):
         old = kept[i]
         start, source = m * (i * (i + 1) // 2), m * (old * (old + 1) // 2)
-        for k in range(m):
+        for k in range(m if old > i else 0):
             at, taken = start + k * (i + 1), source + k * (old + 1)
             for j in range(i + 1):
                 panels[at + j] = panels[taken + kept[j]]
 
 
-def combine_panels(panels: Array, m: int, active: Index, weights: Array, block: Array) -> None:
-    """Write sum_k weights_k K_active_k to the square matrix `block`; sums are rounded once, from float64."""
-    size = block.shape[0]
-    total = np.empty(size)
-    for i in range(size):
+def combine_panels(panels: Array, m: int, active: Index, weights: Array, rows: Array) -> None:
+    """Write the lower triangle of sum_k weights_k K_active_k to `rows`, rounded once from float64."""
+    total = np.empty(rows.shape[0])
+    for i in range(total.size):
         start, width, row = m * (i * (i + 1) // 2), i + 1, total[: i + 1]
         row[:] = 0.0
         for k in range(active.size):  # one after the other: the panel is read from its start to its end
@@ -70,14 +164,19 @@ def combine_panels(panels: Array, m: int, active: Index, weights: Array, block: 
             entries = panels[at : at + width]
             for j in range(width):
                 row[j] += weight * entries[j]
-        to = block[i, :width]
+        to = rows[i, :width]
         for j in range(width):
             to[j] = row[j]
-    for top in range(0, size, TILE):
-        for left in range(top, size, TILE):
-            for i in range(top, min(size, top + TILE)):
-                for j in range(max(left, i + 1), min(size, left + TILE)):
-                    block[i, j] = block[j, i]
+
+
+def mirror(M: Array, first: int) -> None:
+    """Copy the rows from `first` on, left of the diagonal, to the columns above the diagonal."""
+    size = M.shape[0]
+    for top in range(first - first % TILE, size, TILE):
+        for left in range(0, top + 1, TILE):
+            for i in range(max(top, first), min(size, top + TILE)):
+                for j in range(left, min(i, left + TILE)):
+                    M[j, i] = M[i, j]
 
 
 def panel_images(panels: Array, m: int, c: Array, wanted: Array, images: Array) -> None:
@@ -96,21 +195,3 @@ def panel_images(panels: Array, m: int, c: Array, wanted: Array, images: Array) 
                 total += entry * c[j]
                 image[j] += entry * ci
             image[i] += total + np.float64(panels[at + i]) * ci
-
-
-def sweep_rows(K: Array, rows: Index, c: Array, active: Index, weights: Array, f: Array) -> None:
-    """Add sum_k weights_k K_active_k[:, rows] c to f, reading whole rows, four at a time."""
-    n = f.size
-    for k in range(active.size):
-        matrix, weight, i = K[active[k]], weights[k], 0
-        while i + 3 < rows.size:
-            p, q, r, s = matrix[rows[i]], matrix[rows[i + 1]], matrix[rows[i + 2]], matrix[rows[i + 3]]
-            a, b, d, e = weight * c[i], weight * c[i + 1], weight * c[i + 2], weight * c[i + 3]
-            for j in range(n):
-                f[j] += a * p[j] + b * q[j] + d * r[j] + e * s[j]
-            i += 4
-        while i < rows.size:
-            p, a = matrix[rows[i]], weight * c[i]
-            for j in range(n):
-                f[j] += a * p[j]
-            i += 1

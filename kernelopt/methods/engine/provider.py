@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelopt.grams import Grams
 from kernelopt.validation import Array, Index
 
 Single: TypeAlias = NDArray[np.float32]
@@ -23,29 +24,43 @@ class Provider(ABC):
     set, and asks for everything else by the points that have a coefficient, the support. Points are numbers
     in 0..n-1, and positions are numbers of entries of A.
 
+    Exact images and predictions come from the storage of the kernels in float64. It keeps the images of the
+    last coefficients, where the certificate finds them.
+
+    Parameters
+    ----------
+    grams : Grams
+        On N >= n points; the first n points are labelled.
+    reach : array of shape (m,)
+    n : int
+
     Attributes
     ----------
     name : str
         By which reports name the provider.
     m, n : int
-    diagonals : array of shape (m, n)
-        The diagonals of the K_m.
     refined : bool
         Whether changes of alpha are added to exact images. Otherwise `images` are exact enough for the gap.
-    direct : bool
-        Whether `entries` are evaluated without the combined matrix, whose memory is freed before.
     passes : float
         The number of entries of kernels that were read or evaluated so far, divided by m n^2. Entries that
         the provider has kept in a copy of its own are not counted again.
+    solves : int
+        The number of machines that were trained on these kernels.
     """
 
-    name: ClassVar[str]
-    m: int
-    n: int
-    diagonals: Array
+    name: str
     refined: bool = True
-    direct: ClassVar[bool] = False
-    passes: float = 0.0
+    solves: int = 0
+    _last: tuple[Array, Block] | None = None  # the last weights, and their kernel
+
+    def __init__(self, grams: Grams, reach: Array, n: int) -> None:
+        self.grams, self.reach, self.m, self.n = grams, reach, reach.size, n
+        self.passes = 0.0
+
+    @cached_property
+    def diagonals(self) -> Array:
+        """The diagonals of the K_m, shape (m, n)."""
+        return np.asarray(self.reach[:, None] * self.grams.diagonals[:, : self.n])
 
     @cached_property
     def sizes(self) -> Array:
@@ -67,15 +82,25 @@ class Provider(ABC):
 
     @abstractmethod
     def combined(self, w: Array) -> Block:
-        """Return the matrix sum_m w_m K_m[A, A] / unit(w) in float32, or in float64 by `Double`.
+        """Return the matrix sum_m w_m K_m[A, A] / unit(w) in the type of the provider.
 
         In this unit its entries are at most 1 in absolute value, at any scale of the kernels. The next call
         may write to the same memory.
         """
 
+    def kernel(self, w: Array) -> Block:
+        """Return `combined`, without any work where it was the last result."""
+        if self._last is None or not np.array_equal(w, self._last[0]):
+            self._last = None  # its memory is free for the next one
+            self._last = w, self.combined(w)
+        return self._last[1]
+
     def entries(self, w: Array, chosen: Index) -> Array:
         """Return the entries of `combined` at the positions `chosen`, square, in float64."""
-        return gathered(self.combined(w), chosen)
+        block, M = self.kernel(w), np.empty((chosen.size, chosen.size))
+        for to, row in zip(M, chosen, strict=True):  # without a copy in the numbers of the block
+            to[:] = block[row, chosen]
+        return M
 
     @abstractmethod
     def images(self, c: Array, chosen: Index) -> Array:
@@ -84,9 +109,9 @@ class Provider(ABC):
         The entries of c belong to A. The kernels may be rounded to float32, the sums are in float64.
         """
 
-    @abstractmethod
     def predict(self, w: Array, support: Index, c: Array, points: Index) -> Array:
         """Return sum_m w_m K_m[points, support] c, shape (len(points),)."""
+        return self.exact_predictions(w, support, c, points)
 
     def prediction_error(self, w: Array) -> float:
         """Return a proved bound of the error of an entry of `predict`, relative to |c|_1.
@@ -97,16 +122,30 @@ class Provider(ABC):
 
     def exact_predictions(self, w: Array, support: Index, c: Array, points: Index) -> Array:
         """Return the result of `predict`, exact up to rounding in float64."""
-        return self.predict(w, support, c, points)
+        active = np.flatnonzero(w)
+        if not active.size:
+            return np.zeros(points.size)
+        self.passes += active.size / self.m * support.size * points.size / self.n**2
+        storage, alpha = self.grams.storage, self._alpha(support, c)
+        if np.array_equal(points, np.arange(self.grams.n_points)):
+            return storage.image(self.reach * w, alpha)
+        return np.asarray((self.reach * w)[active] @ storage.subset(active).images(alpha, points))
 
-    @abstractmethod
     def exact_images(self, support: Index, c: Array, points: Index) -> Array:
         """Return K_m[points, support] c, shape (m, len(points)), exact up to rounding in float64."""
+        if not support.size:
+            return np.zeros((self.m, points.size))
+        self.passes += support.size * points.size / self.n**2
+        return self.reach[:, None] * self.grams.storage.images(self._alpha(support, c), points)
+
+    def _alpha(self, support: Index, c: Array) -> Array:
+        """Return the vector of the n labelled points with these coefficients."""
+        alpha = np.zeros(self.n)
+        alpha[support] = c
+        return alpha
 
 
-def gathered(block: Block, chosen: Index) -> Array:
-    """Return block[chosen, chosen] in float64, without a copy in the numbers of the block."""
-    M = np.empty((chosen.size, chosen.size))
-    for to, row in zip(M, chosen, strict=True):
-        to[:] = block[row, chosen]
-    return M
+def kept_positions(before: Index, points: Index) -> Index:
+    """Return the positions of `before` that come first in `points`, none where the order has changed."""
+    kept = np.flatnonzero(np.isin(before, points))
+    return kept if np.array_equal(before[kept], points[: kept.size]) else kept[:0]

@@ -10,9 +10,10 @@ from kernelopt.grams import Grams
 from kernelopt.grams.caching import pieces
 from kernelopt.grams.distances import distances
 from kernelopt.grams.interpolation import Interpolation
-from kernelopt.methods.engine.evaluating import Evaluating, kept_positions, mirror
 from kernelopt.methods.engine.family import Family
-from kernelopt.methods.engine.provider import Single
+from kernelopt.methods.engine.panels import mirror
+from kernelopt.methods.engine.provider import Provider, Single, kept_positions
+from kernelopt.methods.engine.settings import SETTINGS
 from kernelopt.methods.engine.tables import (
     Tables,
     look_up,
@@ -22,15 +23,8 @@ from kernelopt.methods.engine.tables import (
 from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array, Index
 
-SINGLE = 2.0**-24  # the unit roundoff of float32
-GROWTH = 1.2  # the buffers are allocated for this multiple of their entries
-COLUMNS = 4096  # of the distances that are computed at a time
-FEATURES = 256  # of the inner products that are summed at a time: the error of a sum grows with its length
-PAIRS = 1 << 20  # of the distances of a prediction that are computed at a time: 4 MB
-SAMPLE = 400  # points whose distances tell which cells the sums over distances need
 
-
-class Radial(Evaluating):
+class Radial(Provider):
     """Kernels that are functions of one distance, from the points. No matrix of order n is stored.
 
     The distances within the working set are kept in float32. A combination of the kernels is one function of
@@ -52,20 +46,17 @@ class Radial(Evaluating):
     """
 
     name = "radial"
-    direct = True
 
     def __init__(self, family: Family, grams: Grams, reach: Array, n: int, exact: bool = False) -> None:
         super().__init__(grams, reach, n)
         self.family, self.refined = family, exact
-        own = np.array([profile.own for profile in family.profiles])
-        self.diagonals = np.repeat((reach * own)[:, None], n, axis=1)
         self._place_points()
         self.tables = Tables(family.profiles, self._scale)
-        u, d = SINGLE, self._X.shape[1]
+        u, d = float(np.finfo(np.float32).eps) / 2, self._X.shape[1]
         if family.metric == "sqeuclidean":
             # For |x| <= R, in units of u R^2: 8.1 since points are rounded, 2 for the squares of lengths,
             # 2.02 for each rounding that an addend of 2 x'z meets, and 6 for the sums of the three.
-            roundings = min(d, FEATURES) + max(0, math.ceil(d / FEATURES) - 1)
+            roundings = min(d, SETTINGS.features) + max(0, math.ceil(d / SETTINGS.features) - 1)
             delta = (16.1 + 2.02 * roundings) * u * self._radius**2
         else:
             delta = 4.1 * u * self._radius
@@ -83,7 +74,7 @@ class Radial(Evaluating):
             self._X = np.zeros((self.n, 0), dtype=np.float32)
             return
         order, power = (2, 2) if family.metric == "sqeuclidean" else (1, 1)
-        parts = np.array_split(every, max(1, self.n // COLUMNS))
+        parts = np.array_split(every, max(1, self.n // SETTINGS.columns))
         lengths = [np.linalg.norm(family.points(part), order, axis=1).max() for part in parts]
         exponent = math.frexp(2 * max(lengths))[1] if max(lengths) > 0 else 0
         unit = math.ldexp(1.0, exponent)
@@ -99,24 +90,24 @@ class Radial(Evaluating):
         X, Z = self._X[rows], self._X[columns]
         if self.family.metric != "sqeuclidean":
             return np.asarray(distances(X.astype(float), Z.astype(float), self.family.metric), np.float32)
-        P = X[:, :FEATURES] @ Z[:, :FEATURES].T
-        for start in range(FEATURES, X.shape[1], FEATURES):
-            part = slice(start, start + FEATURES)
+        P = X[:, : SETTINGS.features] @ Z[:, : SETTINGS.features].T
+        for start in range(SETTINGS.features, X.shape[1], SETTINGS.features):
+            part = slice(start, start + SETTINGS.features)
             P += X[:, part] @ Z[:, part].T
         compiled(to_distances)(P, self._squares[rows], self._squares[columns])
         return P
 
     def _sample(self) -> Single:
         """Return the distances of some points."""
-        chosen = np.random.default_rng(0).permutation(self.n)[:SAMPLE]
+        chosen = np.random.default_rng(0).permutation(self.n)[: SETTINGS.sampled_points]
         return self._between(chosen, chosen)[np.triu_indices(chosen.size, 1)]
 
     def activate(self, points: Index) -> None:
         kept = kept_positions(self._points, points)
-        old, size, k = self._points.size, points.size, kept.size
+        self._last, old, size, k = None, self._points.size, points.size, kept.size
         held = self._distances[: old * old].reshape(old, old)
         if size * size > self._distances.size:
-            entries = min(int(GROWTH * size * size), self.n * self.n)
+            entries = min(int(SETTINGS.buffer_growth * size * size), self.n * self.n)
             self._distances, self._block = np.empty(entries, np.float32), np.empty(0, np.float32)
             D = self._distances[: size * size].reshape(size, size)
             for i in range(k):
@@ -130,8 +121,8 @@ class Radial(Evaluating):
             for i in range(k - 1, -1, -1):
                 D[i, :k] = dense[i].copy()
         new = points[k:]
-        for start in range(0, size if new.size else 0, COLUMNS):
-            part = slice(start, start + COLUMNS)
+        for start in range(0, size if new.size else 0, SETTINGS.columns):
+            part = slice(start, start + SETTINGS.columns)
             D[k:, part] = self._between(new, points[part])
         np.fill_diagonal(D, 0.0)
         compiled(mirror)(D, k)
@@ -149,9 +140,13 @@ class Radial(Evaluating):
         return block
 
     def entries(self, w: Array, chosen: Index) -> Array:
-        self._block, found = np.empty(0, np.float32), np.empty((chosen.size, chosen.size))
+        if chosen.size < SETTINGS.many_free:
+            return super().entries(w, chosen)
+        # The combined matrix and many of its entries would be the largest part of all memory.
+        self._last, self._block = None, np.empty(0, np.float32)
+        found = np.empty((chosen.size, chosen.size))
         value, slope, own = self._table(w)
-        for part in pieces(chosen.size, chosen.size, PAIRS):
+        for part in pieces(chosen.size, chosen.size, SETTINGS.pairs):
             D = self._D[np.ix_(chosen[part], chosen)]
             K = np.empty_like(D)
             compiled(look_up)(D.view(np.int32), self.tables.base, value, slope, K)
@@ -166,7 +161,7 @@ class Radial(Evaluating):
 
     def images(self, c: Array, chosen: Index) -> Array:
         support, found = np.flatnonzero(c), np.empty((self.m, chosen.size))
-        for part in pieces(chosen.size, support.size, PAIRS):
+        for part in pieces(chosen.size, support.size, SETTINGS.pairs):
             moments, rows = self._sums.moments(chosen[part].size), chosen[part]
             found[:, part] = self._sums.add(self._D, rows, support, c[support], moments)
             found[:, part] += self._sums.sums(moments)
@@ -175,9 +170,6 @@ class Radial(Evaluating):
 
     def prediction_error(self, w: Array) -> float:
         return 0.0 if self.refined else float((w * self.sizes) @ self._errors)
-
-    def exact_predictions(self, w: Array, support: Index, c: Array, points: Index) -> Array:
-        return super().predict(w, support, c, points)
 
     def predict(self, w: Array, support: Index, c: Array, points: Index) -> Array:
         if self.refined:
@@ -189,7 +181,7 @@ class Radial(Evaluating):
         known, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
         self.passes += support.size * new.size / self.n**2
         for chosen in (known, new):
-            for piece in pieces(chosen.size, support.size, PAIRS):
+            for piece in pieces(chosen.size, support.size, SETTINGS.pairs):
                 part = chosen[piece]
                 if chosen is known:
                     D = self._D[np.ix_(rows[part], columns)]

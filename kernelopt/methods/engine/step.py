@@ -8,12 +8,10 @@ import numpy as np
 
 from kernelopt.certificates.gap import relative_gap
 from kernelopt.losses import Loss
+from kernelopt.methods.engine.settings import SETTINGS
 from kernelopt.methods.engine.training import Samples, Trained
+from kernelopt.structure.ball import BallProblem
 from kernelopt.validation import Array, Index
-
-# Distance from its bounds at which an alpha is free, relative to their distance, or without a bound to the
-# largest alpha.
-INSIDE = 1e-9
 
 
 @dataclass
@@ -47,6 +45,18 @@ class Step:
     value: float
     lower: float
     least: float
+
+    @classmethod
+    def of(cls, read: BallProblem, samples: list[Samples], w: Array, alpha: Array, images: Array) -> Step:
+        """Return the bounds and derivatives at the weights w and dual variables with their images."""
+        shares, rows = read.shares, list(zip(samples, alpha, images, strict=True))
+        trained = [each.machine(a, w @ found) for each, a, found in rows]
+        s = np.array([np.maximum(found @ a, 0.0) for _, a, found in rows])
+        duals = [each.loss.dual_value(a, each.y) for each, a, _ in rows]
+        risk, least = (weighted(shares, [getattr(t, of) for t in trained]) for of in ("value", "lower"))
+        c, bound = read.linear, weighted(shares, duals) - read.most(s)
+        price, slope = float(c @ w), c - read.total(s) / 2
+        return cls(w, trained, images, s, slope, risk, risk + price, bound, least + price)
 
     @property
     def alpha(self) -> Array:
@@ -85,6 +95,6 @@ def free_samples(loss: Loss, y: Array, a: Array) -> Index:
     curve = loss.curve(y)
     width = curve.upper - curve.lower
     width = np.where(np.isfinite(width), width, np.abs(a).max(initial=0.0))
-    margin = INSIDE * width
+    margin = SETTINGS.free_margin * width
     inside = (a > curve.lower + margin) & (a < curve.upper - margin)
     return np.flatnonzero(inside & ((curve.l1 == 0) | (a != 0)))

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernelopt.kernels import Profile
+from kernelopt.methods.engine.settings import SETTINGS
 from kernelopt.validation import Array
 
 CELL_BITS = 9  # of the mantissa: 512 cells an octave, where a Gaussian is interpolated to 2.6e-7
 SHIFT = 23 - CELL_BITS  # the other bits of the mantissa say where in the cell a distance is
 FRACTION = 2.0**-SHIFT
-MOST_OCTAVES = 48  # of a table
-FIRST_DROP = 1e-8  # decrease, relative to the diagonal, below the first knot, where functions are constant
 
 
 class Tables:
@@ -44,7 +43,10 @@ class Tables:
             return np.stack([p.function(scale * d) / s for p, s in zip(profiles, size, strict=True)])
 
         origin, octaves = at(np.zeros(1)), 1
-        while octaves < MOST_OCTAVES and (origin - at(np.array([2.0**-octaves]))).max() > FIRST_DROP:
+        while (
+            octaves < SETTINGS.most_octaves
+            and (origin - at(np.array([2.0**-octaves]))).max() > SETTINGS.first_drop
+        ):
             octaves += 4
         first = np.float32(2.0**-octaves)
         self.base, self.cells = int(first.view(np.int32)) >> SHIFT, octaves << CELL_BITS

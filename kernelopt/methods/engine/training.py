@@ -5,26 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from kernelopt.learner.decomposition import step_counts
+from kernelopt.learner.decomposition import smo_rounds
 from kernelopt.learner.quadratic import interior_points
 from kernelopt.learner.single import newton_points
-from kernelopt.learner.smo import coordinate_steps, smo_pairs
 from kernelopt.losses import Loss
 from kernelopt.losses.curve import Curve
 from kernelopt.methods.engine.provider import Block
-from kernelopt.numerics.compiling import compiled
+from kernelopt.methods.engine.settings import SETTINGS
+from kernelopt.numerics.factors import bordered_solution
 from kernelopt.numerics.rounding import TINY
 from kernelopt.running import check
 from kernelopt.validation import Array
-
-FIRST_VIOLATION, LAST_VIOLATION = 3e-2, 1e-13  # of the optimality conditions, relative to their scale
-REDUCTION = 5  # of the violation, until the gap of the machine is small enough
-ROUNDS = 10  # of step_counts at most for one violation
-NEWTON_STEPS = 30  # for a loss whose dual has no bounds that are attained
-SHORTEST_STEP = 1e-6  # of a line search, relative to the Newton step
-SMALLEST_HESSIAN = 1e-12  # relative to the largest entry: flatter samples are held by this one
 
 
 @dataclass
@@ -106,24 +98,15 @@ class Samples:
         self, block: Block, unit: float, curve: Curve, alpha: Array, f: Array, share: float
     ) -> Trained:
         """Train by SMO in the variable unit * alpha: a product with a power of two is exact."""
-        linear, curvature, l1, lower, upper = curve
-        parts = (curvature / unit, l1, lower * unit, upper * unit)
-        a, g = unit * alpha, f + curvature * alpha - linear
-        loop = compiled(smo_pairs if self.bias else coordinate_steps)
-        scale = float(np.abs(linear).max(initial=0.0) + l1.max(initial=0.0)) or 1.0
-        violation = FIRST_VIOLATION * scale
-        while True:
-            for max_steps in [steps for _ in range(ROUNDS) for steps in step_counts(a.size)]:
-                check()
-                reached = loop(block, *parts, a, g, violation, max_steps)
-                if reached <= violation:
-                    break
+        a, g = unit * alpha, f + curve.curvature * alpha - curve.linear
+        scaled = Curve(curve.linear, curve.curvature / unit, curve.l1, curve.lower * unit, curve.upper * unit)
+        trained = self.machine(alpha, f)
+        for _ in smo_rounds(block, scaled, self.bias, a, g):
             alpha = a / unit
-            trained = self.machine(alpha, g - curvature * alpha + linear)
-            met = trained.value - trained.lower <= share * abs(trained.value)
-            if met or violation < LAST_VIOLATION * scale or reached > violation:
-                return trained
-            violation = min(violation, max(reached, LAST_VIOLATION * scale)) / REDUCTION
+            trained = self.machine(alpha, g - curve.curvature * alpha + curve.linear)
+            if trained.value - trained.lower <= share * abs(trained.value):
+                break
+        return trained
 
     def _newton(self, block: Block, unit: float, alpha: Array, f: Array, share: float) -> Trained:
         """Train by Newton's method on a = response(K_w a + b), with a line search on the primal value.
@@ -133,18 +116,21 @@ class Samples:
         """
         best, a = self.machine(alpha, f), alpha
         value, b = best.value, best.intercept
-        for _ in range(NEWTON_STEPS):
+        for _ in range(SETTINGS.newton_steps):
             check()
             if best.value - best.lower <= share * abs(best.value):
                 break
             t = f + b
             inverse = inverse_hessian(self.loss, self.y, t)
             residual = inverse * (self.loss.response(t, self.y) - a)
-            direction = bordered_solution(block, unit, inverse, residual, -a.sum(), self.bias)
-            if direction is None:
+            M = block.astype(float)
+            M[np.diag_indices(len(M))] += inverse / unit
+            solution = bordered_solution(M, residual / unit, self.bias, -a.sum())
+            if solution is None or not np.isfinite(solution[0]).all():
                 break
+            direction = solution[0]
             change, length, start = product(block, unit, direction), 1.0, (a, f, value)
-            while length > SHORTEST_STEP:
+            while length > SETTINGS.shortest_step:
                 a, f = start[0] + length * direction, start[1] + length * change
                 value, _, b = self.loss.primal(f, float(a @ f) / 2, self.y, self.bias)
                 if value < start[2]:
@@ -172,21 +158,5 @@ def inverse_hessian(loss: Loss, y: Array, t: Array) -> Array:
     if loss.quadratic:
         return np.asarray(loss.curve(y).curvature)
     hessian = np.asarray(loss.hessian_diag(t, y), dtype=float)
-    least = SMALLEST_HESSIAN * float(hessian.max())
+    least = SETTINGS.smallest_hessian * float(hessian.max())
     return np.asarray(1 / np.maximum(hessian, least if least > TINY else 1.0))  # 1: where all are flat
-
-
-def bordered_solution(
-    block: Block, unit: float, diagonal: Array, right: Array, total: float, bias: bool
-) -> Array | None:
-    """Return x with (unit * block + diag(diagonal)) x + b = right, and sum x = total if there is a bias."""
-    M = block.astype(float)
-    M[np.diag_indices(len(M))] += diagonal / unit
-    try:
-        factor = cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:
-        return None
-    columns = np.column_stack([right / unit, np.ones(right.size)])
-    x, e = cho_solve(factor, columns, check_finite=False).T
-    found: Array = x - e * ((x.sum() - total) / e.sum()) if bias else x
-    return found if np.isfinite(found).all() else None

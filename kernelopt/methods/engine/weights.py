@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dtrtrs
 
+from kernelopt.methods.engine.settings import SETTINGS
+from kernelopt.numerics.factors import bordered_solution
 from kernelopt.validation import Array
 
 # Relative to the unit of the block: above the error of its numbers, and for points that coincide.
 RIDGE = {"float32": 1e-6, "float64": 1e-12}
-SHORTEST, LONGEST = 0.1, 0.7  # of the way back to a better point, which a step has passed
 
 
 def second_derivatives(M: Array, unit: float, images: Array, diagonal: Array, bias: bool) -> Array:
@@ -24,16 +24,8 @@ def second_derivatives(M: Array, unit: float, images: Array, diagonal: Array, bi
     if size <= bias:
         return np.zeros((m, m))
     M[np.diag_indices(size)] += diagonal / unit
-    # The columns of a symmetric matrix are in the order of LAPACK in its transpose, which is no copy.
-    L, failed = dpotrf(M.T, lower=1, clean=0, overwrite_a=1)
-    if failed:
-        return np.zeros((m, m))
-    U = dtrtrs(L, images.T, lower=1)[0]
-    if bias:
-        e = dtrtrs(L, np.ones(size), lower=1)[0]
-        U = U - np.outer(e, (e @ U) / (e @ e))
-    found: Array = U.T @ U / unit
-    return found
+    solution = bordered_solution(M, images.T, bias)
+    return np.zeros((m, m)) if solution is None else images @ solution[0] / unit
 
 
 def way_back(before: float, after: float) -> float:
@@ -42,5 +34,5 @@ def way_back(before: float, after: float) -> float:
     `before` and `after` are the derivatives along the step at its two ends. The secant through them has its
     zero there.
     """
-    zero = before / (before - after) if after > 0 > before else SHORTEST
-    return min(max(zero, SHORTEST), LONGEST)
+    zero = before / (before - after) if after > 0 > before else SETTINGS.shortest_back
+    return min(max(zero, SETTINGS.shortest_back), SETTINGS.longest_back)

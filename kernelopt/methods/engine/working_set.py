@@ -7,22 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernelopt.losses.curve import Curve
+from kernelopt.methods.engine.settings import SETTINGS
 from kernelopt.validation import Array, Index
-
-FIRST_SHARE, FEWEST = 12, 300  # the first working set has n / 12 points, and at least 300
-SMALL = 500  # so many points are one working set: measured, it takes fewer steps than one that grows
-EVERYTHING = 0.85  # share of the points from which the working set is all of them
-SMALLEST_CLASS = 20  # points of each label at least, if there are as many
-GROWTH, SMALLEST_GROWTH = 4, 200  # points added at once: this multiple of the working set, at least as many
-# Distances from the interval of predictions at which alpha = 0 is optimal, in units of the mean distance of
-# the predictions from the targets: a point outside by ADDED is added, and one inside by DROPPED is dropped.
-ADDED, DROPPED = 1e-4, 0.3
 
 
 def first_points(n: int, labels: Sequence[Array], seed: int) -> Index:
     """Return n / 12 random points, with points of each label of every risk; all points if they are few."""
-    size = max(FEWEST, n // FIRST_SHARE)
-    if n <= SMALL or size >= EVERYTHING * n:
+    size = max(SETTINGS.fewest, n // SETTINGS.first_part)
+    if n <= SETTINGS.small or size >= SETTINGS.everything * n:
         return np.arange(n)
     return with_each_label(np.random.default_rng(seed).permutation(n), labels, size)
 
@@ -31,7 +23,7 @@ def with_each_label(order: Index, labels: Sequence[Array], size: int) -> Index:
     """Return the first `size` points of an order and the first of each label of every risk, ascending."""
     chosen = [order[:size]]
     for each in labels:
-        chosen += [order[each[order] == label][:SMALLEST_CLASS] for label in np.unique(each)]
+        chosen += [order[each[order] == label][: SETTINGS.smallest_class] for label in np.unique(each)]
     return np.unique(np.concatenate(chosen))
 
 
@@ -64,14 +56,14 @@ def next_points(curves: Sequence[Curve], t: Array, alpha: Array, points: Index) 
     """
     n = t.shape[1]
     outside = largest_excess(curves, t)
-    kept = points[(alpha[:, points] != 0).any(axis=0) | (outside[points] > -DROPPED)]
+    kept = points[(alpha[:, points] != 0).any(axis=0) | (outside[points] > -SETTINGS.dropped)]
     others = np.setdiff1d(np.arange(n), points)
-    violating = others[outside[others] > ADDED]
-    most = max(GROWTH * points.size, SMALLEST_GROWTH)
+    violating = others[outside[others] > SETTINGS.added]
+    most = max(SETTINGS.growth * points.size, SETTINGS.smallest_growth)
     if violating.size > most:
         violating = violating[np.argsort(-outside[violating], kind="stable")[:most]]
     if not violating.size:
         return points
-    if kept.size + violating.size > EVERYTHING * n:
+    if kept.size + violating.size > SETTINGS.everything * n:
         kept, violating = points, others
     return np.concatenate([kept, np.sort(violating)])

@@ -28,15 +28,10 @@ from kernelopt.methods.similarity.iterate import (
     risk_upper_bound,
     set_matrix,
 )
+from kernelopt.methods.similarity.settings import SETTINGS
 from kernelopt.running import check
 from kernelopt.structure.nearness import Nearness
 from kernelopt.validation import Array
-
-STEPS = 100  # accelerated steps of the inner problem in one iteration, at most
-REPORT_EVERY = 5  # iterations: the bounds cost about as much as a step
-FIRST_REPORTS = 2  # iterations that are reported at the start
-GAP_SHARE = 0.5  # of the present gap, to which the inner problem is solved
-ACCURACY = 0.1  # of the allowed gap, to which it is solved at least
 
 
 class KernelStep:
@@ -57,7 +52,7 @@ class KernelStep:
         for i, (X, U) in enumerate(zip(split.X, split.U, strict=True)):
             check()  # a decomposition follows
             set_matrix(self.inner, self.problem, i, X - U)
-        _, gap = self.inner.solve(np.full(len(split.X), split.sigma / 2), tol, STEPS)
+        _, gap = self.inner.solve(np.full(len(split.X), split.sigma / 2), tol, SETTINGS.admm_steps)
         return primal_point(self.inner, self.problem), gap
 
     def lower(self, split: Split, upper: float) -> float:
@@ -110,7 +105,7 @@ def admm_iterates(problem: Nearness, control: Control, proximal: Proximal) -> It
     for iteration in count(begun):
         K, gap = kernel_step.minimize(split, tol)
         residuals = split.step(K, iteration == 0)
-        due = iteration < FIRST_REPORTS or (iteration + 1) % REPORT_EVERY == 0
+        due = iteration < SETTINGS.first_reports or (iteration + 1) % SETTINGS.report_every == 0
         if due or control.out_of_time:
             distances = sum(block.distance(k) for block, k in zip(problem.blocks, K, strict=True))
             upper = risk_upper_bound(kernel_step.inner, problem, gap) + distances / problem.factor
@@ -119,5 +114,8 @@ def admm_iterates(problem: Nearness, control: Control, proximal: Proximal) -> It
             state = partial(split_state, split, iteration + 1, proof)
             yield Iterate(lower, upper, partial(list, K), proof.alpha, proof.gamma, proof, state)
             present_gap = (control.upper - control.lower) / problem.factor
-            tol = max(ACCURACY * allowed_gap(problem, control, upper), GAP_SHARE * present_gap)
+            tol = max(
+                SETTINGS.admm_accuracy * allowed_gap(problem, control, upper),
+                SETTINGS.gap_share * present_gap,
+            )
         split.balance(iteration, *residuals)

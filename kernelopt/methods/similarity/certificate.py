@@ -8,14 +8,13 @@ from kernelopt.certificates import Certificate
 from kernelopt.certificates.lower.near import Proof, lower_bound
 from kernelopt.methods.results import closed_certificate
 from kernelopt.methods.similarity.iterate import Iterate
+from kernelopt.methods.similarity.settings import SETTINGS
 from kernelopt.numerics.rounding import gamma
 from kernelopt.numerics.semidefinite import semidefinite_beyond
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.nearness import Block, Nearness
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array
-
-ROUNDINGS = 4  # times gamma_n tr X: the rounding of a product V diag(w) V' and that of the proof
 
 
 def certify_iterate(
@@ -43,7 +42,7 @@ def feasible(block: Block, X: Array) -> Array:
     """Return X made positive semidefinite beyond rounding, or non-negative, and scaled to its trace."""
     if block.V is None:
         X = (X + X.T) / 2
-        if not semidefinite_beyond(X, ROUNDINGS * gamma(len(X) + 2) * float(np.trace(X))):
+        if not semidefinite_beyond(X, SETTINGS.roundings * gamma(len(X) + 2) * float(np.trace(X))):
             X = block.piece.nearest(X)
             X = (X + X.T) / 2
         size = float(np.trace(X))

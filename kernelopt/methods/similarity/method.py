@@ -17,6 +17,7 @@ from kernelopt.methods.similarity.admm import admm_iterates
 from kernelopt.methods.similarity.certificate import certify_iterate
 from kernelopt.methods.similarity.iterate import Iterate
 from kernelopt.methods.similarity.reweighted import reweighted_iterates
+from kernelopt.methods.similarity.settings import SETTINGS
 from kernelopt.methods.similarity.spectra.ascent import quadratic_curve
 from kernelopt.methods.similarity.squared import squared_iterates
 from kernelopt.methods.sizing import CLOSED_SECONDS
@@ -25,11 +26,6 @@ from kernelopt.structure.nearness import Nearness, read_nearness
 from kernelopt.structure.structure import Structure, every_multiplier
 from kernelopt.validation import Array, whole
 
-BOUND_ROUNDING = 1e-11  # relative: what a bound of an iteration may differ from that of the certificate
-# Measured seconds: of the start; for one kernel in one iteration, whatever its size; of an eigendecomposition
-# with passes over the matrix, per N^3; and of the passes over a basis, where spectra are learned, per N^2.
-START_SECONDS, FIXED_SECONDS, DECOMPOSITION, PASSES = 5e-3, 2e-4, 3e-9, 2e-8
-ENCLOSURE = 1.5e-7  # measured seconds for each entry of a matrix, of the enclosure of its fidelities
 REMEDY = "Try method='exact' if it fits, or accept the bounds."
 
 
@@ -115,12 +111,20 @@ class FirstOrderDual(Method):
         free = any(block.total is None for block in problem.blocks)
         iterations = scheme.decompositions * (scheme.free_trace_factor if free else 1)
         learns_matrices = problem.blocks[0].V is None
-        one = FIXED_SECONDS + (DECOMPOSITION * N**3 if learns_matrices else PASSES * N**2)
+        one = SETTINGS.fixed_seconds + (
+            SETTINGS.decomposition_seconds * N**3 if learns_matrices else SETTINGS.passes_seconds * N**2
+        )
         # For each matrix the product that forms it, the proof that it is PSD, the least eigenvalue of the
         # bound, and the enclosure of its fidelities.
-        proof = (PRODUCT + FACTORS + VALUES) * float(N) ** 3 + ENCLOSURE * N**2 if learns_matrices else 0.0
+        proof = (
+            (PRODUCT + FACTORS + VALUES) * float(N) ** 3 + SETTINGS.enclosure_seconds * N**2
+            if learns_matrices
+            else 0.0
+        )
         certification = CLOSED_SECONDS + m * proof
-        return Cost(START_SECONDS + m * iterations * one, certified=True, certification=certification)
+        return Cost(
+            SETTINGS.start_seconds + m * iterations * one, certified=True, certification=certification
+        )
 
     def run(self, match: Match, control: Control) -> Outcome | None:
         structure, problem, scheme = match
@@ -129,7 +133,7 @@ class FirstOrderDual(Method):
             for iterate in scheme.iterates(problem, control):
                 bounds = np.array([iterate.lower, iterate.upper])
                 lower, upper = (problem.factor * bounds + problem.offset).tolist()
-                slack = BOUND_ROUNDING * abs(upper)
+                slack = SETTINGS.bound_rounding * abs(upper)
                 if best is None or upper + slack < control.upper:
                     best = iterate
                 point: dict[int, Array] = {}

@@ -20,15 +20,10 @@ from kernelopt.methods.similarity.iterate import (
     risk_upper_bound,
     set_matrix,
 )
+from kernelopt.methods.similarity.settings import SETTINGS
 from kernelopt.methods.similarity.spectra import Ascent
 from kernelopt.structure.nearness import Nearness
 from kernelopt.validation import Array
-
-FIRST_STEPS = 3  # of the first inner problem: its weights are a guess, and not worth an exact solution
-STEPS = 200  # of each later inner problem, at most
-INNER_ACCURACY = 0.3  # of the larger of the allowed gap and the present gap: the gap of the inner problem
-MIN_DISTANCE = 1e-6  # relative to |S|: a smaller |K - S| has the scale of this one, so that W stays finite
-FIRST_DISTANCE = 1e-2  # relative to |S|: the first distance where the projection of the mean is S itself
 
 
 class QuadraticMajorants:
@@ -54,14 +49,14 @@ class QuadraticMajorants:
         self.problem, self.inner, self.radial = problem, inner, radial
         self.S = [block.targets for block in problem.blocks]
         sizes = [np.where(lengths(S) > 0, lengths(S), 1.0) for S in self.S]
-        self.min_distances = [MIN_DISTANCE * size for size in sizes]
+        self.min_distances = [SETTINGS.min_distance * size for size in sizes]
         self.B = [S.mean(axis=0) for S in self.S]
         self.W = np.zeros(len(self.S))
         self.s = []
         for i, block in enumerate(problem.blocks):
             set_matrix(inner, problem, i, self.B[i])
             d = lengths(block.nearest_to_mean - self.S[i])
-            d = np.where(d > self.min_distances[i], d, FIRST_DISTANCE * sizes[i])
+            d = np.where(d > self.min_distances[i], d, SETTINGS.first_distance * sizes[i])
             self.s.append(radial.scale(d))
 
     def update_inner_problem(self) -> None:
@@ -105,7 +100,7 @@ def reweighted_iterates(problem: Nearness, control: Control, radial: Radial) -> 
     inner = inner_problem(problem, control.resumed)
     squares = QuadraticMajorants(problem, inner, radial)
     squares.s = control.resumed.get("s", squares.s)
-    tol, steps = np.inf, FIRST_STEPS
+    tol, steps = np.inf, SETTINGS.first_steps
     while True:
         squares.update_inner_problem()
         _, gap = inner.solve(squares.W, tol, steps)
@@ -122,7 +117,10 @@ def reweighted_iterates(problem: Nearness, control: Control, radial: Radial) -> 
         yield Iterate(lower, upper, response.X, alpha, gamma, proof, state)
         squares.update_scales(d)
         present_gap = (control.upper - control.lower) / problem.factor
-        tol, steps = INNER_ACCURACY * max(allowed_gap(problem, control, upper), present_gap), STEPS
+        tol, steps = (
+            SETTINGS.inner_accuracy * max(allowed_gap(problem, control, upper), present_gap),
+            SETTINGS.reweighted_steps,
+        )
 
 
 def dual_bound(

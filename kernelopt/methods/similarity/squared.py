@@ -18,11 +18,8 @@ from kernelopt.methods.similarity.iterate import (
     present_values,
     set_matrix,
 )
+from kernelopt.methods.similarity.settings import SETTINGS
 from kernelopt.structure.nearness import Nearness
-
-STEPS = 2000  # accelerated steps between two reports, at most
-GAP_REDUCTION = 0.1  # the next report follows when the gap is this share of the present one
-ACCURACY = 0.9  # of the allowed gap: the rest is left for the rounding bounds of the certificate
 
 
 def squared_iterates(problem: Nearness, control: Control, radial: Radial) -> Iterator[Iterate]:
@@ -51,5 +48,7 @@ def squared_iterates(problem: Nearness, control: Control, radial: Radial) -> Ite
         response = BestResponse(problem, present_values(inner, problem), scales)
         state = kept(alpha=alpha, gamma=gamma)
         yield Iterate(lower, upper, response.X, alpha, gamma, Proof(alpha, gamma, response.U), state)
-        tol = max(ACCURACY * allowed_gap(problem, control, upper), GAP_REDUCTION * gap)
-        steps = STEPS
+        tol = max(
+            SETTINGS.squared_accuracy * allowed_gap(problem, control, upper), SETTINGS.gap_reduction * gap
+        )
+        steps = SETTINGS.squared_steps

@@ -9,11 +9,9 @@ import numpy as np
 from kernelopt.certificates.lower.combined.proof import coordinate_radius
 from kernelopt.certificates.lower.combined.search import BOX, Subspace
 from kernelopt.methods.spectral_master.machines import Cut, Trained
+from kernelopt.methods.spectral_master.settings import SETTINGS
 from kernelopt.numerics.matrix_inequality import SmallProgram, solve_small
 from kernelopt.validation import Array
-
-MOST_CUTS = 60  # of them the highest at the best weights are kept
-START_SHARE = 0.7  # of the way from the centre to the best weights: the start of the interior point
 
 
 class MasterSolution(NamedTuple):
@@ -39,9 +37,9 @@ class Master:
     def add(self, cut: Cut, best: Array) -> None:
         """Append a cut, and drop low ones where there are many."""
         self.cuts.append(cut)
-        if len(self.cuts) > MOST_CUTS:
+        if len(self.cuts) > SETTINGS.most_cuts:
             heights = [c.constant + c.slope @ best for c in self.cuts]
-            self.cuts = [self.cuts[k] for k in sorted(np.argsort(heights)[-MOST_CUTS // 2 :])]
+            self.cuts = [self.cuts[k] for k in sorted(np.argsort(heights)[-SETTINGS.most_cuts // 2 :])]
 
     def solve(self, best: Trained, gap: float, first_gap: float) -> MasterSolution:
         """Return the solution to a duality gap; `first_gap` is about the decrease that is expected."""
@@ -57,7 +55,7 @@ class Master:
         b = np.concatenate([-h - G @ at.centre, np.full(2 * p, BOX)])
         S0, S = self.subspace.inequality()
         program = SmallProgram(c, H, A, b, S0, np.concatenate([S, np.zeros((1, *S0.shape))]))
-        x = START_SHARE * own
+        x = SETTINGS.start_share * own
         t = float((h + G @ (at.centre + at.D @ x)).max()) + 0.1 * first_gap
         found = solve_small(program, np.append(x, t), gap, first_gap)
         multipliers = found.multipliers[: len(h)]

@@ -29,6 +29,7 @@ from kernelopt.methods.results import closed_certificate
 from kernelopt.methods.sizing import CLOSED_SECONDS
 from kernelopt.methods.spectral_master.machines import Machines, Trained
 from kernelopt.methods.spectral_master.master import Master
+from kernelopt.methods.spectral_master.settings import SETTINGS
 from kernelopt.numerics.decompositions import VALUES
 from kernelopt.structure.ball import kernels_by_variable
 from kernelopt.structure.combined.cone import CombinedCone, read_combined_cone
@@ -38,11 +39,6 @@ from kernelopt.structure.learning import WeightedRisks, one_risk
 from kernelopt.structure.structure import Structure, every_multiplier
 from kernelopt.validation import Array, whole
 
-FIRST_VECTORS = 2  # random vectors for each weight, of which the first space is made
-VECTORS = 12  # lowest eigenvectors of an iteration
-MASTER_GAP = 0.02  # of the gap of the bounds: the precision of the master problem
-PROOF = 4e-11  # seconds of the bound from below over n^3: measured
-MACHINE_GAP = 0.02  # of the tolerance: the precision of the machines
 REMEDY = "Try method='exact' if it fits, or accept the bounds."
 
 
@@ -113,7 +109,7 @@ class SpectralMaster(Method):
         # for each iteration passes over the kernels and a decomposition.
         m, N = match.cone.whole.shape[:2]
         seconds = 3e-2 + 5e-3 * m + 3e-4 * m**2 + 6e-8 * m * N**2 + 1.2e-9 * N**3
-        certification = CLOSED_SECONDS + (VALUES + PROOF) * N**3
+        certification = CLOSED_SECONDS + (VALUES + SETTINGS.proof_seconds) * N**3
         return Cost(seconds, 8.0 * (m + 8) * N**2, certified=True, certification=certification)
 
     def run(self, match: Match, control: Control) -> Outcome | None:
@@ -139,7 +135,7 @@ class SpectralMasterRun:
     def run(self) -> None:
         """Solve the master problem, train a machine and append eigenvectors until the bounds meet."""
         control, at, single = self.control, self.at, self.match.single
-        machines = Machines(single.risk.learner, at.stack, MACHINE_GAP * control.tol)
+        machines = Machines(single.risk.learner, at.stack, SETTINGS.machine_gap * control.tol)
         subspace, master = self.subspace, self.master
         cuts = [machines.cut(alpha) for alpha in control.resumed.get("alpha", ())]
         self.best = best = machines.train(self.first_weights(), cuts[-1].alpha if cuts else self.warm_alpha())
@@ -149,14 +145,16 @@ class SpectralMasterRun:
         if not p:
             self.report(best, master.bound(best.cut, np.zeros((0, 0))), Proof(best.cut.alpha, subspace.F))
             return
-        random = np.random.default_rng(0).standard_normal((at.rank, min(at.rank, FIRST_VECTORS * (p + 1))))
+        random = np.random.default_rng(0).standard_normal(
+            (at.rank, min(at.rank, SETTINGS.first_vectors * (p + 1)))
+        )
         subspace.add(control.resumed.get("V", random))
         lower = -np.inf
         for _ in range(self.method.max_iterations):
             control.check()
             distance = best.value - lower if np.isfinite(lower) else abs(best.value)
             distance = max(distance, 0.1 * control.tol * abs(best.value))
-            solution = master.solve(best, MASTER_GAP * distance, distance)
+            solution = master.solve(best, SETTINGS.master_gap * distance, distance)
             mean = solution.multipliers @ np.array([cut.alpha for cut in master.cuts])
             predicted = machines.predicted(best, solution.mu) - best.cut.alpha + mean
             proofs = [machines.cut(alpha) for alpha in (mean, predicted)]
@@ -165,7 +163,7 @@ class SpectralMasterRun:
             proof = None
             if bounds[chosen] > lower:
                 lower, proof = bounds[chosen], Proof(proofs[chosen].alpha, subspace.factor(solution.Z))
-            values, vectors = at.lowest(solution.mu, VECTORS)
+            values, vectors = at.lowest(solution.mu, SETTINGS.vectors)
             share = min(feasible_share(float(values[0])), at.null_share(solution.mu))
             trained = machines.train(at.centre + share * (solution.mu - at.centre), predicted)
             if trained.value < best.value:

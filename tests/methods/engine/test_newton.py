@@ -1,5 +1,7 @@
 """`method="newton"` against the conic optimum, on degenerate data too."""
 
+from dataclasses import replace
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import kernelopt as ko
 from formulations import lp_norm
 from kernelopt.estimators import MKLClassifier
 from kernelopt.methods.engine import method, search
-from kernelopt.methods.engine.precomputed import Precomputed
+from kernelopt.methods.engine.panels import Panels
 from kernelopt.methods.engine.step import free_samples
 from kernelopt.methods.selection import applicable
 from kernelopt.structure.structure import Structure
@@ -275,7 +277,9 @@ def test_several_risks_on_a_working_set_against_cutting_planes(monkeypatch):
     assert found.lower <= cuts.upper and cuts.lower <= found.upper
     again = ko.solve(problem, "newton", start=found)
     assert again.details["solves"] <= 16 and again.lower <= found.upper and found.lower <= again.upper
-    monkeypatch.setattr(search, "GROWN", 100)  # the working set grows before all points are checked
+    monkeypatch.setattr(
+        search, "SETTINGS", replace(search.SETTINGS, grown=100)
+    )  # the working set grows before all points are checked
     grown = ko.solve(problem, "newton", tol=1e-5)
     assert grown.status == "optimal" and grown.lower <= found.upper and found.lower <= grown.upper
     theta = problem.constraints[0].variables()[0]
@@ -285,6 +289,19 @@ def test_several_risks_on_a_working_set_against_cutting_planes(monkeypatch):
     )
     with pytest.raises(ko.errors.MethodError, match="its risks must have one kernel"):
         ko.solve(cp.Problem(other, problem.constraints), "newton")
+
+
+def test_a_working_set_that_grows_leads_to_the_same_optimum(monkeypatch):
+    X, digit = load_digits(return_X_y=True)
+    X, y = X[:900] / 16, np.where(digit[:900] % 2 == 0, 1.0, -1.0)
+    grams = ko.Grams.from_kernels([ko.gaussian(s) for s in (0.3, 0.7, 1.5)], X)
+    problems = [lp_norm.primal(kernels, y, p=1.5) for kernels in (grams, np.asarray(grams))]
+    whole = problems[0].solve("newton")
+    monkeypatch.setattr(search, "SETTINGS", replace(search.SETTINGS, grown=100))
+    for built in problems:
+        grown = built.solve("newton")
+        assert grown.status == "optimal" and grown.details["solves"] <= 30
+        assert grown.lower <= whole.upper and whole.lower <= grown.upper
 
 
 def test_second_derivatives_serve_the_first_step_of_the_next_solve(monkeypatch):
@@ -298,7 +315,7 @@ def test_second_derivatives_serve_the_first_step_of_the_next_solve(monkeypatch):
     monkeypatch.setattr(search, "minimum_on_ball", lambda *given: steps.append(0) or minimum(*given))
     found = []
     for many in (np.inf, 1):
-        monkeypatch.setattr(search, "MANY_FREE", many)
+        monkeypatch.setattr(search, "SETTINGS", replace(search.SETTINGS, many_free=many))
         made.clear(), steps.clear()
         found.append(lp_norm.primal(ko.Grams.from_kernels(kernels, X), y, p=1.5).solve("newton", tol=1e-5))
         assert found[-1].status == "optimal"
@@ -314,10 +331,9 @@ def test_other_methods_of_the_ball_refuse_prices_in_words():
             ko.solve(problem, name)
 
 
-class Erring(Precomputed):
+class Erring(Panels):
     """A provider whose predictions err by as much as it says, each towards its label."""
 
-    name = "erring"
     error = 1e-2
     flattery = None
 
@@ -327,9 +343,6 @@ class Erring(Precomputed):
     def predict(self, w, support, c, points):
         error = self.prediction_error(w) * np.abs(c).sum()
         return super().predict(w, support, c, points) + error * self.flattery[points]
-
-    def exact_predictions(self, w, support, c, points):
-        return super().predict(w, support, c, points)
 
 
 def test_bounds_are_true_where_predictions_are_inexact(monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from dataclasses import replace
 from functools import cache
 
 import cvxpy as cp
@@ -24,9 +25,8 @@ LIMITED = [m for m in ITERATIVE if any(name.startswith("max_") for name in METHO
 @pytest.fixture(autouse=True)
 def small_working_sets(monkeypatch):
     """Let "newton" begin with some of the few points, so that it reports several times."""
-    monkeypatch.setattr(working_set, "SMALL", 4)
-    monkeypatch.setattr(working_set, "FEWEST", 4)
-    monkeypatch.setattr(working_set, "SMALLEST_CLASS", 2)
+    few = replace(working_set.SETTINGS, small=4, fewest=4, smallest_class=2)
+    monkeypatch.setattr(working_set, "SETTINGS", few)
 
 
 @cache

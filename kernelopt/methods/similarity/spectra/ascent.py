@@ -11,17 +11,13 @@ import numpy as np
 from kernelopt.errors import InputError, ParameterError, ShapeError, SolverError, Stopped
 from kernelopt.losses import Loss
 from kernelopt.losses.curve import Curve
+from kernelopt.methods.similarity.settings import SETTINGS
 from kernelopt.running import check, running_call
 from kernelopt.threads import interruptible
 from kernelopt.validation import Array, positive
 
 if TYPE_CHECKING:
     from kernelopt.methods.similarity.spectra.projection import Eigenpairs
-
-SHORT_WORK = 1e7  # steps times entries of the kernels, that take some hundredths of a second: no thread
-JOIN_SECONDS = 0.5  # that a stopped ascent has to finish its step, so that its point can be used
-START_FRACTION = 0.05  # of the maximiser of l on its box: kernels keep alpha smaller, often by far
-CANCELLATION = 1e-6  # of |B|^2: a smaller |K - B|^2, as a difference of sums, has lost about six digits
 
 
 class Ascent:
@@ -174,7 +170,7 @@ class Ascent:
             return found
 
         check()
-        if running_call() is None or steps * entries < SHORT_WORK:
+        if running_call() is None or steps * entries < SETTINGS.short_work:
             return ascend()
         ended, results = threading.Event(), list[tuple[float, float]]()
 
@@ -186,7 +182,7 @@ class Ascent:
 
         def end() -> None:
             counts[STOP] = 1
-            ended.wait(JOIN_SECONDS)
+            ended.wait(SETTINGS.join_seconds)
 
         try:
             interruptible(work, end)
@@ -238,7 +234,7 @@ class Ascent:
         added = 0.0
         if not self._data.diagonal:
             for i, spectrum in enumerate(self._data.spectra):
-                if self.distances[i] < CANCELLATION * float(spectrum @ spectrum):
+                if self.distances[i] < SETTINGS.cancellation * float(spectrum @ spectrum):
                     pairs = self._pairs(i)
                     half = np.sqrt(pairs.weights[: self.ranks[i], None]) * eigenvectors(pairs)
                     exact = float(((half.T @ half - np.diag(spectrum)) ** 2).sum())
@@ -260,8 +256,8 @@ def quadratic_curve(loss: Loss, y: Array) -> Curve:
 
 
 def starting_alpha(curve: Curve) -> Array:
-    """Return START_FRACTION of the maximiser of l on its box, and not 0, where d does not depend on gamma."""
+    """Return a share of the maximiser of l on its box; not 0, where d does not depend on gamma."""
     bound = np.where(curve.linear > 0, curve.upper, -curve.lower)
     with np.errstate(divide="ignore", invalid="ignore"):
         best = np.where(curve.curvature > 0, np.abs(curve.linear) / curve.curvature, np.inf)
-    return np.asarray(START_FRACTION * np.sign(curve.linear) * np.minimum(bound, best))
+    return np.asarray(SETTINGS.start_fraction * np.sign(curve.linear) * np.minimum(bound, best))

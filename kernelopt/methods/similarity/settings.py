@@ -1,0 +1,55 @@
+"""The settings of the first-order dual methods, which were found by measurements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Seconds, numbers of steps, and shares of gaps and lengths."""
+
+    # The predicted seconds.
+    # Relative: what a bound of an iteration may differ from that of the certificate
+    bound_rounding: float = 1e-11
+    # Measured seconds: of the start; for one kernel in one iteration, whatever its size; of an
+    # eigendecomposition with passes over the matrix, per N^3; and of the passes over a basis, where spectra
+    # are learned, per N^2.
+    start_seconds: float = 5e-3
+    fixed_seconds: float = 2e-4
+    decomposition_seconds: float = 3e-9
+    passes_seconds: float = 2e-8
+    # Measured seconds for each entry of a matrix, of the enclosure of its fidelities
+    enclosure_seconds: float = 1.5e-7
+    # Squared distances.
+    squared_steps: int = 2000  # accelerated steps between two reports, at most
+    gap_reduction: float = 0.1  # the next report follows when the gap is this share of the present one
+    # Of the allowed gap: the rest is left for the rounding bounds of the certificate
+    squared_accuracy: float = 0.9
+    # Reweighted squares.
+    # Of the first inner problem: its weights are a guess, and not worth an exact solution
+    first_steps: int = 3
+    reweighted_steps: int = 200  # of each later inner problem, at most
+    # Of the larger of the allowed gap and the present gap: the gap of the inner problem
+    inner_accuracy: float = 0.3
+    # Relative to |S|: a smaller |K - S| has the scale of this one, so that W stays finite
+    min_distance: float = 1e-6
+    # Relative to |S|: the first distance where the projection of the mean is S itself
+    first_distance: float = 1e-2
+    # The alternating directions.
+    admm_steps: int = 100  # accelerated steps of the inner problem in one iteration, at most
+    report_every: int = 5  # iterations: the bounds cost about as much as a step
+    first_reports: int = 2  # iterations that are reported at the start
+    gap_share: float = 0.5  # of the present gap, to which the inner problem is solved
+    admm_accuracy: float = 0.1  # of the allowed gap, to which it is solved at least
+    roundings: int = 4  # times gamma_n tr X: the rounding of a product V diag(w) V' and that of the proof
+    # The inner problem.
+    # Steps times entries of the kernels, that take some hundredths of a second: no thread
+    short_work: float = 1e7
+    join_seconds: float = 0.5  # that a stopped ascent has to finish its step, so that its point can be used
+    start_fraction: float = 0.05  # of the maximiser of l on its box: kernels keep alpha smaller, often by far
+    # Of |B|^2: a smaller |K - B|^2, as a difference of sums, has lost about six digits
+    cancellation: float = 1e-6
+
+
+SETTINGS = Settings()
