@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.linalg as sl
 
 from kernelopt.language.learner import Learner
-from kernelopt.learner import learn
-from kernelopt.methods.engine.step import free_samples
-from kernelopt.methods.engine.training import inverse_hessian
+from kernelopt.learner import Machine, learn, lower_bound, machine_at
+from kernelopt.learner.single import SMALL
 from kernelopt.methods.spectral_master.settings import SETTINGS
-from kernelopt.numerics.factors import bordered_solution
-from kernelopt.validation import Array, Index
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR
+from kernelopt.running import check
+from kernelopt.validation import Array, Mask
 
 
 class Cut(NamedTuple):
@@ -37,7 +38,7 @@ class Trained(NamedTuple):
     value: float
     mu: Array
     cut: Cut
-    free: Index
+    free: Mask
     change: Array  # -P (K_i alpha)_F, shape (|F|, m)
     curvature: Array
 
@@ -63,23 +64,91 @@ class Machines:
         n = y.size
         K = (mu @ self.stack.reshape(mu.size, -1)).reshape(n, n)
         K = (K + K.T) / 2
-        machine = learn(K, y, loss, self.bias, np.zeros(n) if start is None else start, self.tol)
+        machine = self.newton(K, np.zeros(n) if start is None else start)
+        if machine is None:
+            warm = start if n > SMALL or not loss.quadratic else None
+            machine = learn(K, y, loss, self.bias, warm, self.tol)
         cut = self.cut(machine.alpha)
-        t = K @ cut.alpha + machine.intercept
-        free = free_samples(loss, y, cut.alpha)
-        right, M = cut.images[:, free].T, K[np.ix_(free, free)]
-        M[np.diag_indices(free.size)] += inverse_hessian(loss, y, t)[free]
-        change = np.zeros_like(right)
-        if free.size:
-            ridge = SETTINGS.ridge * float(np.abs(np.diag(M)).mean())
-            while (solution := bordered_solution(M + ridge * np.eye(free.size), right, self.bias)) is None:
-                ridge = max(100 * ridge, np.finfo(float).tiny)
-            change = -solution[0]
+        free, diagonal = self.free(K, cut.alpha, machine.intercept)
+        right = cut.images[:, free].T
+        change = -bordered_solution(K[np.ix_(free, free)], diagonal, right, self.bias)[0]
         curvature = -right.T @ change
         return Trained(machine.value, mu, cut, free, change, (curvature + curvature.T) / 2)
+
+    def newton(self, K: Array, start: Array) -> Machine | None:
+        """Return the machine at K by active sets from a near alpha, None where they do not end at it.
+
+        An entry is free where alpha plus the scaled derivative of the dual is between its bounds, and at the
+        nearer bound otherwise. The free entries solve a linear system. This is Newton's method for the
+        conditions of optimality, and ends in a few steps from a point that is near.
+        """
+        loss, y = self.learner.loss, self.learner.y
+        if not loss.quadratic or loss.curve(y).l1.any():
+            return None
+        linear, curvature, _, lower, upper = loss.curve(y)
+        step = 1 / max(float(np.mean(np.diag(K) + curvature)), SMALLEST_DIVISOR)
+        alpha = loss.project(start, y, self.bias)
+        f = K @ alpha
+        b = loss.intercept(f, y) if self.bias else 0.0
+        last = None
+        for _ in range(SETTINGS.newton_steps):
+            check()
+            trial = alpha + step * (linear - curvature * alpha - f - b)
+            free = (trial > lower) & (trial < upper)
+            if last is not None and np.array_equal(free, last):
+                break
+            last = free
+            alpha = np.where(free, 0.0, np.where(trial <= lower, lower, upper))
+            if not free.any():
+                return None
+            right = (linear - K @ alpha)[free]
+            block = K[np.ix_(free, free)]
+            solution = bordered_solution(block, curvature[free], right, self.bias, -float(alpha.sum()))
+            alpha[free], b = solution
+            f = K @ alpha
+        machine = machine_at(K, alpha, y, loss, self.bias)
+        gap = machine.value - lower_bound(K, machine.alpha, y, loss)
+        return machine if gap <= self.tol * abs(machine.value) else None
+
+    def free(self, K: Array, alpha: Array, intercept: float) -> tuple[Mask, Array]:
+        """Return which entries of alpha change with the kernel, and minus the second derivatives of l."""
+        loss, y = self.learner.loss, self.learner.y
+        if not loss.quadratic:
+            second = loss.hessian_diag(K @ alpha + intercept, y)
+            if second is None:
+                return np.zeros(alpha.size, dtype=bool), np.zeros(0)
+            free = np.asarray(second > 0)
+            return free, 1 / second[free]
+        _, curvature, l1, lower, upper = loss.curve(y)
+        width = np.where(np.isfinite(upper - lower), upper - lower, np.abs(alpha).max(initial=0.0))
+        margin = SETTINGS.free * width
+        free = (alpha > lower + margin) & (alpha < upper - margin) & ~((l1 > 0) & (np.abs(alpha) <= margin))
+        return free, curvature[free]
 
     def predicted(self, trained: Trained, mu: Array) -> Array:
         """Return about the alpha at the weights mu, from the derivative at those of `trained`."""
         alpha = trained.cut.alpha.copy()
         alpha[trained.free] += trained.change @ (mu - trained.mu)
         return alpha
+
+
+def bordered_solution(
+    K: Array, diagonal: Array, right: Array, bias: bool, total: float = 0.0
+) -> tuple[Array, Any]:
+    """Return X and b of (K + diag) X + 1 b' = right with 1'X = total; b is zero without an intercept."""
+    if not len(K):
+        return np.zeros_like(right), 0.0
+    M = K + np.diag(diagonal)
+    ridge = SETTINGS.ridge * float(np.abs(np.diag(M)).mean())
+    while True:
+        try:
+            factor = sl.cho_factor(M + ridge * np.eye(len(M)), lower=True, check_finite=False)
+            break
+        except sl.LinAlgError:
+            ridge = max(100 * ridge, np.finfo(float).tiny)
+    X: Array = sl.cho_solve(factor, right, check_finite=False)
+    if bias:
+        ones = sl.cho_solve(factor, np.ones(len(M)), check_finite=False)
+        b = (X.sum(axis=0) - total) / ones.sum()
+        return X - np.multiply.outer(ones, b), b
+    return X, 0.0

@@ -17,6 +17,8 @@ class Settings:
     most_cuts: int = 60  # of them the highest at the best weights are kept
     # Of the way from the centre to the best weights: the start of the interior point
     start_share: float = 0.7
+    free: float = 1e-7  # relative distance from its bounds at which an entry of alpha counts as free
+    newton_steps: int = 15  # at most, of a machine; three to six are usual
     ridge: float = 1e-10  # of the mean diagonal: added to singular matrices of the second derivative
 
 
