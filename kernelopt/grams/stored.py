@@ -10,7 +10,7 @@ import numpy as np
 from kernelopt.errors import ShapeError
 from kernelopt.grams.caching import cached_array, read_only
 from kernelopt.grams.storage import Storage, power_of_two
-from kernelopt.numerics.compiling import compiled
+from kernelopt.numerics.compiling import compiled, is_loaded
 from kernelopt.numerics.decompositions import PRODUCT
 from kernelopt.numerics.rows import add_rows, gather
 from kernelopt.running import check
@@ -57,7 +57,7 @@ class ArrayStorage(Storage):
         return np.asarray(self.array[:, chosen], dtype=np.float64)
 
     def between(self, rows: Index, columns: Index) -> Array:
-        if self.array.size < COMPILED_ENTRIES:
+        if self.array.size < COMPILED_ENTRIES and not is_loaded():
             return np.asarray(self.array.take(rows, 1).take(columns, 2), dtype=np.float64)
         found = np.empty((len(self), rows.size, columns.size))
         compiled(gather)(self.array, rows, columns, found)

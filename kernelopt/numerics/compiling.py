@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -16,6 +17,11 @@ from kernelopt.running import count_compilation, say
 Loop = Callable[..., Any]
 
 REASSOCIATION = {"reassoc", "contract"}  # LLVM flags: sums in any order, and fused multiply-add
+
+
+def is_loaded() -> bool:
+    """Whether numba has been imported, so that a short loop is worth its call."""
+    return "numba" in sys.modules
 
 
 @overload
