@@ -19,6 +19,7 @@ from cvxpy.reductions.solvers.defines import INSTALLED_CONIC_SOLVERS
 from kernelopt.certificates import Certificate, certify
 from kernelopt.certificates.bounded import BoundedProblem
 from kernelopt.certificates.separability import check_separable
+from kernelopt.conic.compiled import compiled
 from kernelopt.conic.ladder import SolverAttempt, checked_solver, ladder, mosek_is_licensed, run_solver
 from kernelopt.errors import ConditionWarning, InfeasibleError
 from kernelopt.structure.structure import Structure
@@ -138,7 +139,7 @@ def run_case(case: Case, solver: Any, tol: float = TOLERANCE) -> ConformanceRow 
     """Return the row of one solver on one problem, None where the solver lacks the cones."""
     form, truth = case.make()
     try:
-        form.conic.get_problem_data(solver)
+        compiled(form.conic, solver)
     except cp.SolverError:
         return None
     form.clear()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg as sl
 
 from kernelopt.language.learner import Learner
 from kernelopt.learner import Machine, learn, lower_bound, machine_at
 from kernelopt.learner.single import SMALL
 from kernelopt.methods.spectral_master.settings import SETTINGS
+from kernelopt.numerics.factors import bordered_solution
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.running import check
 from kernelopt.validation import Array, Mask
@@ -71,7 +71,7 @@ class Machines:
         cut = self.cut(machine.alpha)
         free, diagonal = self.free(K, cut.alpha, machine.intercept)
         right = cut.images[:, free].T
-        change = -bordered_solution(K[np.ix_(free, free)], diagonal, right, self.bias)[0]
+        change = -ridged_solution(K[np.ix_(free, free)], diagonal, right, self.bias)[0]
         curvature = -right.T @ change
         return Trained(machine.value, mu, cut, free, change, (curvature + curvature.T) / 2)
 
@@ -103,7 +103,7 @@ class Machines:
                 return None
             right = (linear - K @ alpha)[free]
             block = K[np.ix_(free, free)]
-            solution = bordered_solution(block, curvature[free], right, self.bias, -float(alpha.sum()))
+            solution = ridged_solution(block, curvature[free], right, self.bias, -float(alpha.sum()))
             alpha[free], b = solution
             f = K @ alpha
         machine = machine_at(K, alpha, y, loss, self.bias)
@@ -132,23 +132,14 @@ class Machines:
         return alpha
 
 
-def bordered_solution(
+def ridged_solution(
     K: Array, diagonal: Array, right: Array, bias: bool, total: float = 0.0
 ) -> tuple[Array, Any]:
-    """Return X and b of (K + diag) X + 1 b' = right with 1'X = total; b is zero without an intercept."""
+    """Return `bordered_solution` of K + diag and, where that is singular, of its sum with a larger ridge."""
     if not len(K):
         return np.zeros_like(right), 0.0
     M = K + np.diag(diagonal)
     ridge = SETTINGS.ridge * float(np.abs(np.diag(M)).mean())
-    while True:
-        try:
-            factor = sl.cho_factor(M + ridge * np.eye(len(M)), lower=True, check_finite=False)
-            break
-        except sl.LinAlgError:
-            ridge = max(100 * ridge, np.finfo(float).tiny)
-    X: Array = sl.cho_solve(factor, right, check_finite=False)
-    if bias:
-        ones = sl.cho_solve(factor, np.ones(len(M)), check_finite=False)
-        b = (X.sum(axis=0) - total) / ones.sum()
-        return X - np.multiply.outer(ones, b), b
-    return X, 0.0
+    while (found := bordered_solution(M + ridge * np.eye(len(M)), right, bias, total)) is None:
+        ridge = max(100 * ridge, np.finfo(float).tiny)
+    return found
