@@ -214,6 +214,11 @@ class Control(Call):
         reached = self.seconds if self.hurried else max(self.seconds, limit)
         self._deadline = self.began + reached + self._excess(seconds, share)
 
+    def counted(self, most: int, of: str = "iterations") -> Iterator[int]:
+        """Count the iterations of a method; where they are used up, that is why it has ended."""
+        yield from range(most)
+        self.stopped = f"{most} {of} were made"
+
     def report(
         self,
         lower: float,
