@@ -151,6 +151,12 @@ class Control(Call):
         distances = [self._history[k][2] - self._history[k][1] for k in (-1 - STALL, -1)]
         return bool(distances[1] > (1 - PROGRESS) * distances[0])
 
+    def stall(self) -> bool:
+        """Say that the bounds no longer come nearer, if they do not; return whether they do not."""
+        if self.stalled:
+            self.stopped = STALLED
+        return self.stalled
+
     def running(self, method: str, certification: float = 0.0, budget: float = np.inf) -> Control:
         """Start the clock of a method that may take `budget` seconds; return the control, as a context.
 

@@ -492,19 +492,6 @@ def test_without_risks_it_is_a_projection():
 # ----------------------------------------------------------------------- options and obstacles
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"step": "polyak"}, "step must be 'adaptive' or 'theorem', got 'polyak'"),
-        ({"update": "printed"}, "update must be 'averaging' or 'as-printed', got 'printed'"),
-        ({"max_iterations": 0}, "max_iterations"),
-    ],
-)
-def test_options_are_checked(options, said):
-    with pytest.raises(ko.errors.ParameterError, match=said):
-        ko.solve(learning("ESKL", "l1")[0].problem, METHOD, **options)
-
-
 def obstructed(kind):
     K, mu, free = kernel(), cp.Variable(3, nonneg=True, name="mu"), cp.Variable(3, name="free")
     risk, size = ko.risk(K, Y, ko.hinge()), cp.trace(K) == N
