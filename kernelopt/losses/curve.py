@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelopt.numerics.roots import last_above, step_zeros
-from kernelopt.validation import Array
+from kernelopt.validation import Array, Index
 
 ROUNDING = 1e-13  # a sum below this share of the sum of absolute values counts as zero
 
@@ -21,6 +21,10 @@ class Curve(NamedTuple):
     l1: Array
     lower: Array
     upper: Array
+
+    def at(self, samples: Index) -> Curve:
+        """Return the curve of some samples."""
+        return Curve(*(np.ascontiguousarray(of[samples]) for of in self))
 
     def responder(self) -> Callable[[Array], Array]:
         """Return the function t -> argmax_a l(a) - a't."""

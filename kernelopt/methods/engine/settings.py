@@ -32,6 +32,9 @@ class Settings:
     # Of a weight that remains after a step in double precision: near w = 0 the risk may rise as 1 / w, of
     # which the quadratic model knows nothing.
     least_share: float = 0.1
+    # Added to a kernel in the unit of the block, in single and in double precision: above the error of its
+    # numbers, and for points that coincide
+    ridges: tuple[float, float] = (1e-6, 1e-12)
     # The second derivatives at so many free samples, whose factorisation takes most of a step, serve the
     # first step of the next solve too: measured, the gap after that step is the same within a tenth.
     many_free: int = 1500
@@ -63,7 +66,6 @@ class Settings:
     # The interior point for the quadratic model.
     model_steps: int = 300  # Newton steps at most; twenty are usual, and hundreds for p = 1000
     centred: float = 0.1  # the complementarity that a step aims at, as a share of the present one
-    to_boundary: float = 0.95  # of the longest step that keeps the iterate positive
     # Share of the slack that curvature may take; length of the shortest step
     curved: float = 0.5
     shortest: float = 1e-6
