@@ -13,7 +13,7 @@ from kernelopt.methods.engine.choice import double_provider
 from kernelopt.methods.engine.master import minimum_on_ball
 from kernelopt.methods.engine.provider import Provider
 from kernelopt.methods.engine.settings import SETTINGS
-from kernelopt.methods.engine.step import Step, free_samples, projected, second_derivatives, way_back
+from kernelopt.methods.engine.step import Step, projected, second_derivatives, way_back
 from kernelopt.methods.engine.training import Samples, inverse_hessian
 from kernelopt.methods.engine.working_set import (
     RestrictedLoss,
@@ -260,7 +260,7 @@ class Search:
         for share, each, machine, images in zip(
             self.read.shares, samples, step.trained, step.images, strict=True
         ):
-            free = free_samples(each.loss, each.y, machine.alpha)
+            free = np.flatnonzero(each.loss.curve(each.y).free(machine.alpha))
             diagonal = inverse_hessian(each.loss, each.y, machine.f + machine.intercept)[free]
             M, most = provider.entries(step.w, free), max(most, free.size)
             H += share * second_derivatives(M, unit, images[:, free], diagonal + ridge, each.bias)

@@ -57,9 +57,6 @@ class Settings:
     newton_steps: int = 30
     shortest_step: float = 1e-6  # of a line search, relative to the Newton step
     smallest_hessian: float = 1e-12  # relative to the largest entry: flatter samples are held by this one
-    # Distance from its bounds at which an alpha is free, relative to their distance, or without a bound to
-    # the largest alpha.
-    free_margin: float = 1e-9
     # Of the way back to a better point, which a step has passed: the shortest and the longest.
     shortest_back: float = 0.1
     longest_back: float = 0.7
@@ -94,6 +91,7 @@ class Settings:
     # Of the inner products that are summed at a time: the error of a sum grows with its length
     features: int = 256
     pairs: int = 1 << 20  # of the distances of a prediction that are computed at a time: 4 MB
+    looked_up: int = 1 << 18  # and of the entries that are read from a table for it: 2 MB
     sampled_points: int = 400  # points whose distances tell which cells the sums over distances need
     most_octaves: int = 48  # of a table
     # Decrease, relative to the diagonal, below the first knot, where functions are constant

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelopt.certificates.gap import relative_gap
-from kernelopt.losses import Loss
 from kernelopt.methods.engine.settings import SETTINGS
 from kernelopt.methods.engine.training import Samples, Trained
 from kernelopt.numerics.factors import bordered_solution
 from kernelopt.structure.ball import BallProblem
-from kernelopt.validation import Array, Index
+from kernelopt.validation import Array
 
 
 @dataclass
@@ -89,16 +88,6 @@ def projected(data: list[Samples], alpha: Array) -> Array:
 def weighted(shares: tuple[float, ...], values: list[float]) -> float:
     """Return the sum of the values times their shares."""
     return sum(share * value for share, value in zip(shares, values, strict=True))
-
-
-def free_samples(loss: Loss, y: Array, a: Array) -> Index:
-    """Return the samples whose alpha is inside its bounds, where the dual is smooth."""
-    curve = loss.curve(y)
-    width = curve.upper - curve.lower
-    width = np.where(np.isfinite(width), width, np.abs(a).max(initial=0.0))
-    margin = SETTINGS.free_margin * width
-    inside = (a > curve.lower + margin) & (a < curve.upper - margin)
-    return np.flatnonzero(inside & ((curve.l1 == 0) | (a != 0)))
 
 
 def second_derivatives(M: Array, unit: float, images: Array, diagonal: Array, bias: bool) -> Array:
