@@ -262,11 +262,11 @@ def test_the_search_of_c_ends_at_the_solve_that_its_limit_has_ended(last, monkey
     """The share of a machine on a sample says nothing of the next C: its sign misled the bisection."""
     solve, count = es.OneClassMKL.solve, []
 
-    def ended(self, *args):
+    def ended(self, *args, **options):
         count.append(0)
         if len(count) == last:
             self.method = Late()
-        return solve(self, *args)
+        return solve(self, *args, **options)
 
     monkeypatch.setattr(es.OneClassMKL, "solve", ended)
     with pytest.warns(ko.ConvergenceWarning):
