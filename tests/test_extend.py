@@ -25,7 +25,7 @@ from kernelopt.catalog import Entry
 from kernelopt.fidelities.names import known
 from kernelopt.installed import KINDS, installed, listed
 from kernelopt.kernels import kernel_text
-from kernelopt.methods import registry
+from kernelopt.methods import selection
 from kernelopt.methods.selection import applicable
 from kernelopt.testing import check_fidelity, check_formulation, check_kernel, check_loss, check_method
 
@@ -50,7 +50,7 @@ NAMES = {
 
 def forget():
     """Forget what is installed, which is read once in a process."""
-    registry._add_installed.cache_clear()
+    selection._add_installed.cache_clear()
     known.cache_clear()
 
 
@@ -58,7 +58,7 @@ def forget():
 def packages(monkeypatch):
     """Return a function that installs the packages of a folder for the time of a test."""
     ko.catalogue()  # whose formulations register methods
-    methods, names = dict(registry.METHODS), dict(cp.Problem.REGISTERED_SOLVE_METHODS)
+    methods, names = dict(selection.METHODS), dict(cp.Problem.REGISTERED_SOLVE_METHODS)
     modules = set(sys.modules)
 
     def install(folder):
@@ -67,7 +67,7 @@ def packages(monkeypatch):
 
     yield install
     monkeypatch.undo()
-    for kept, before in ((registry.METHODS, methods), (cp.Problem.REGISTERED_SOLVE_METHODS, names)):
+    for kept, before in ((selection.METHODS, methods), (cp.Problem.REGISTERED_SOLVE_METHODS, names)):
         kept.clear()
         kept.update(before)
     forget()

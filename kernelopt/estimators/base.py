@@ -227,6 +227,7 @@ class KernelEstimator(SavedMixin, BaseEstimator):
 
         There is one function f_m for each kernel, with its coefficients in the row m of `dual_coef_`.
         """
+        check_is_fitted(self)
         return np.asarray(np.sum(self._functions(X, np.diag(self.weights_)), axis=0) + self.intercept_[0])
 
     def machine_values(self, X: Any) -> Array:
@@ -234,6 +235,7 @@ class KernelEstimator(SavedMixin, BaseEstimator):
 
         Kernels are evaluated at the support points, and only those with a weight that is not zero.
         """
+        check_is_fitted(self)
         if self.weights_.ndim == 1:
             return np.asarray(self.kernel_at(X) @ self.dual_coef_.T + self.intercept_)
         return np.stack(self._functions(X, self.weights_), axis=1) + self.intercept_

@@ -19,8 +19,7 @@ import kernelopt as ko
 from formulations import lanckriet, lp_norm, similarity, triplet_lp
 from kernelopt.extend import Cost, Method, Outcome
 from kernelopt.methods import driver
-from kernelopt.methods.registry import METHODS
-from kernelopt.methods.selection import applicable, preference
+from kernelopt.methods.selection import METHODS, applicable, preference
 from kernelopt.structure.structure import Structure
 from tests.problems import points
 

@@ -12,7 +12,7 @@ import pytest
 
 import kernelopt as ko
 from formulations import lanckriet
-from kernelopt.methods.registry import METHODS
+from kernelopt.methods.selection import METHODS
 from kernelopt.methods.solve import SolveOptions
 from tests.every import every
 

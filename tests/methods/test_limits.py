@@ -25,7 +25,7 @@ from kernelopt.conic.ladder import SolverAttempt, run_solver
 from kernelopt.errors import Stopped
 from kernelopt.learner import learn, learn_blocks, programs, single
 from kernelopt.methods.control import Control
-from kernelopt.methods.registry import METHODS
+from kernelopt.methods.selection import METHODS
 from kernelopt.running import Call
 from tests.calls import at_once, endless
 from tests.problems import labels, points

@@ -11,6 +11,7 @@ from formulations import lp_norm
 from kernelopt.learner import learn
 from kernelopt.methods import gap_safe
 from kernelopt.methods.gap_safe import Distance, curvatures, dominated, screened
+from kernelopt.numerics.ball import Ball
 from kernelopt.structure import Structure
 from kernelopt.structure.ball import read_ball
 from tests.calls import endless
@@ -81,7 +82,7 @@ def test_the_distance_of_an_optimal_alpha_is_within_the_proved_one(name):
         f = K @ alpha
         value, _, b = read.loss.primal(f, alpha @ f / 2, read.y, True)
         G = value - best.lower
-        lam, extras, slope, distance = curvatures(read, alpha, f + b, 1e-12 * np.ones(N), G)
+        lam, extras, slope, distance = curvatures(read, alpha, Ball(f + b, np.full(N, 1e-12)), G)
         d, extra = optimal - alpha, extras.sum()
         assert (lam >= 0).all() and (extras >= 0).all() and (slope >= 0).all()
         sloping = np.isfinite(slope)
@@ -203,9 +204,9 @@ def test_the_proof_of_a_semidefinite_matrix_includes_rounding():
 
     def proved(c, unit=1.0):
         first, second = (unit * matrix * np.reshape(unit, (-1, 1)) for matrix in (c * K, other))
-        sizes = np.diag(first), np.diag(second)
-        found = dominated(first, zero, second, sizes, 1e-14)
-        assert found == dominated(np.tril(first), zero, np.tril(second), sizes, 1e-14)
+        sizes = np.diag(first) + np.diag(second)
+        found = dominated(first, zero, second, sizes, 90)
+        assert found == dominated(np.tril(first), zero, np.tril(second), sizes, 90)
         return found
 
     assert proved(1.1)
