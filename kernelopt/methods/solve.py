@@ -20,10 +20,9 @@ from kernelopt.methods.control import Callback, Control
 from kernelopt.methods.driver import Candidate, drive, no_point_error
 from kernelopt.methods.exact.method import Exact
 from kernelopt.methods.exact.programme import Programme
-from kernelopt.methods.hints import warn_of_formulation
+from kernelopt.methods.explain import warn_of_formulation
 from kernelopt.methods.method import Method
-from kernelopt.methods.registry import GROUP, add
-from kernelopt.methods.selection import candidates
+from kernelopt.methods.selection import GROUP, add, candidates
 from kernelopt.methods.solution import Solution
 from kernelopt.methods.start import start_of
 from kernelopt.structure.gate import check_problem, check_values

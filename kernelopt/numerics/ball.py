@@ -42,6 +42,11 @@ class Ball:
         return Ball(mid, np.where(np.isfinite(mid) & np.isfinite(rad), rad, np.inf))
 
     @staticmethod
+    def computed(mid: Any, sizes: Any, terms: int) -> Ball:
+        """Return the ball of computed sums of so many products, whose absolute values have these sums."""
+        return Ball.of(mid, raised(gamma(terms) * sizes + 4 * ETA * terms * np.not_equal(sizes, 0)))
+
+    @staticmethod
     def between(low: Any, high: Any) -> Ball:
         """Return a ball around the intervals [low, high], for low <= high."""
         low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)

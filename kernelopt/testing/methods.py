@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelopt.catalog import Entry, Formulation, catalogue
 from kernelopt.methods.method import Cost, Method
-from kernelopt.methods.registry import named
+from kernelopt.methods.selection import named
 from kernelopt.structure.structure import Structure
 from kernelopt.testing.findings import Findings
 

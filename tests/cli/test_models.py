@@ -24,7 +24,7 @@ from kernelopt.errors import FileError
 from kernelopt.estimators import C_GRID, FormulationClassifier, MKLClassifier, MKLRegressor
 from kernelopt.estimators.classifier import LOSSES
 from kernelopt.estimators.kernels import NORMALIZATIONS
-from kernelopt.estimators.regressor import TARGET_LOSSES
+from kernelopt.estimators.mkl import TARGET_LOSSES
 from kernelopt.estimators.table import TABLE_MODEL
 from kernelopt.files import read_file, write_file
 from tests.every import every

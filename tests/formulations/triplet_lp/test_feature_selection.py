@@ -15,7 +15,7 @@ from kernelopt.errors import (
     ShapeError,
     Stopped,
 )
-from kernelopt.methods.hints import warn_of_formulation
+from kernelopt.methods.explain import warn_of_formulation
 from tests.every import every
 from tests.formulations.triplet_lp.cases import blobs, dominance, formulated, optimum, planted
 

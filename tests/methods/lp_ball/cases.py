@@ -10,7 +10,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.extend import as_grams
-from kernelopt.methods.registry import METHODS
+from kernelopt.methods.selection import METHODS
 from tests.problems import CASES, labels, points, stack, why_not
 
 N = 14

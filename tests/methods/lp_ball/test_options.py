@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.methods.registry import METHODS
-from kernelopt.methods.selection import applicable
+from kernelopt.methods.selection import METHODS, applicable
 from tests.every import every
 from tests.methods.lp_ball.cases import BALLS, KS, OTHER, TOL, N, Y, example, learning, on_trace
 from tests.problems import fastest, labels, points, why_not

@@ -13,7 +13,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.methods.engine import working_set
-from kernelopt.methods.registry import METHODS
+from kernelopt.methods.selection import METHODS
 from tests.methods.lp_ball.cases import example, learning
 from tests.problems import labels, stack
 
