@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from kernelopt.numerics.rounding import UNIT, exact_sum, gamma
 from kernelopt.validation import Array
@@ -85,10 +86,13 @@ class Ball:
             end = np.nextafter(mid + np.sign(side) * self.rad, side)
         return np.where(np.equal(self.rad, 0), mid, np.where(np.isnan(end), side, end))
 
+    def __getitem__(self, at: Any) -> Ball:
+        return Ball(self.mid[at], np.broadcast_to(self.rad, np.shape(self.mid))[at])
+
     def __neg__(self) -> Ball:
         return Ball(-self.mid, self.rad)
 
-    def __add__(self, other: Ball | float) -> Ball:
+    def __add__(self, other: Ball | Array | float) -> Ball:
         """A + b, with the error u |fl(a + b)| unless one of the midpoints is zero."""
         other = as_ball(other)
         with np.errstate(all="ignore"):
@@ -96,18 +100,19 @@ class Ball:
             rounding = np.where(np.equal(self.mid, 0) | np.equal(other.mid, 0), 0.0, UNIT * np.abs(mid))
             return Ball.of(mid, raised(self.rad + other.rad + rounding))
 
-    def __sub__(self, other: Ball | float) -> Ball:
+    def __sub__(self, other: Ball | Array | float) -> Ball:
         return self + (-other)
 
     def __rmatmul__(self, A: Any) -> Ball:
-        """A b for an exact A of k columns, with the error |A| r_b + gamma_k |A||b| + k eta."""
-        k, size = A.shape[-1], abs(A)
+        """A b for an exact A of k entries in a row, with the error |A| r_b + gamma_k |A||b| + k eta."""
+        k, size = int(np.max(np.diff(A.tocsr().indptr), initial=1)) if issparse(A) else A.shape[-1], abs(A)
         with np.errstate(all="ignore"):
             counts = np.not_equal(size @ np.not_equal(self.size, 0).astype(float), 0)
-            rad = size @ np.broadcast_to(self.rad, np.shape(self.mid)) + gamma(k) * (size @ np.abs(self.mid))
+            rad = gamma(k) * (size @ np.abs(self.mid))
+            rad = rad if self.is_exact else rad + size @ np.broadcast_to(self.rad, np.shape(self.mid))
             return Ball.of(A @ self.mid, raised(rad + 4 * ETA * k * counts, k))
 
-    def __mul__(self, other: Ball | float) -> Ball:
+    def __mul__(self, other: Ball | Array | float) -> Ball:
         """A b, with the error |a| r_b + r_a (|b| + r_b) + u |fl(a b)| + eta unless a factor is zero."""
         other = as_ball(other)
         with np.errstate(all="ignore"):
@@ -116,7 +121,7 @@ class Ball:
             rad = rad + np.abs(self.mid) * other.rad
             return Ball.of(np.where(zero, 0.0, mid), np.where(zero, 0.0, raised(rad)))
 
-    def __truediv__(self, other: Ball | float) -> Ball:
+    def __truediv__(self, other: Ball | Array | float) -> Ball:
         """Q = a / b, with the error (r_a + |q| r_b) / (|b| - r_b) + u |q| + eta."""
         other = as_ball(other)
         with np.errstate(all="ignore"):
@@ -187,7 +192,7 @@ class Ball:
             return Ball.of(value, raised(rad + relative * value + 4 * ETA * (value > 0)))
 
 
-def as_ball(number: Ball | float) -> Ball:
+def as_ball(number: Ball | Array | float) -> Ball:
     """Return a number that is known exactly as a ball, and a ball as it is."""
     return number if isinstance(number, Ball) else Ball(number)
 
