@@ -27,7 +27,7 @@ from formulations.planting import (
     singular_kernel,
     split,
 )
-from kernelopt.extend import Array, Planted, rounding
+from kernelopt.extend import Array, Planted
 
 Plant = Callable[..., Planted]
 
@@ -114,7 +114,7 @@ def of_rank_one(rng: np.random.Generator, **chosen: Any) -> Planted:
     for _ in range(max(1, knobs.m // 2)):  # in pairs with e and -e, whose mean is zero
         e = rng.normal(size=knobs.N)
         for known in (m.z, rest):
-            e -= known * float(known @ e) / max(float(known @ known), rounding.SMALLEST_DIVISOR)
+            e -= known * float(known @ e) / float(known @ known)
         e *= radius / np.linalg.norm(e)
         vectors += [t / size * m.z + mean + e, t / size * m.z + mean - e]
         mu += [rng.uniform(0.5, 1.5)] * 2

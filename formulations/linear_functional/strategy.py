@@ -18,9 +18,8 @@ from formulations.linear_functional.method.candidates import Candidates
 from formulations.linear_functional.method.certificate import stage_certificate
 from formulations.linear_functional.method.combination import RCOND, Combination, Direct
 from formulations.linear_functional.method.least_squares import SecondStage
-from formulations.linear_functional.method.rounding import gamma
 from formulations.linear_functional.regularization_data import Weights
-from kernelopt.extend import DEFAULT_TOL, Array, as_float_array, one_of, positive
+from kernelopt.extend import DEFAULT_TOL, Array, Ball, as_float_array, one_of, positive
 
 
 @dataclass(frozen=True, repr=False)
@@ -157,10 +156,8 @@ def strategy_with(first: Candidates, weights: Weights, ridge: float) -> Strategy
     means, mean = (X.mean(axis=0), float(v.mean())) if data.intercept == "column" else (0 * X[0], 0.0)
     errors = first.errors
     if data.intercept == "column" and errors.any():
-        # A mean of n numbers has n roundings and its subtraction has one more, so that centring changes a
-        # column x by an error of at most gamma_(n+1) |x|. Twice this number and 20 more cover the roundings
-        # of the bound.
-        errors = errors + gamma(2 * len(X) + 20) * (np.linalg.norm(X, axis=0) + errors)
+        lost = Ball(X) - Ball(X).sum(axis=0) / len(X) - (X - means)  # the rounding of the centred columns
+        errors = (lost.norm(2, axis=0) + errors).above
     stage = Combination(X - means, v - mean, ridge, weights, errors, first.keys)
     c = cp.Variable(data.M, name="c", nonneg=weights != "free")
     objective = cp.sum_squares(stage.v - stage.X @ c) / stage.n

@@ -10,16 +10,15 @@ import numpy as np
 
 import kernelopt as ko
 from formulations.linear_functional.method.filters import Filter, tikhonov
-from formulations.linear_functional.method.rounding import dots, gamma, length
 from formulations.linear_functional.regularization_data import RegularizationData
-from kernelopt.extend import Array, as_float_array, shown
+from kernelopt.extend import Array, Ball, as_float_array, shown
 
 PSD_TOLERANCE = 1e-8  # of the largest eigenvalue, as for all kernels
 FACTOR_TOLERANCE = 1e-9  # of the level: the trace that a factor may miss, see `decomposed`
 LOW_RANK = 3  # a factor of at most n / 3 columns is decomposed faster than the kernel
 GRID = np.logspace(1, -8, 37)  # four values of alpha in every decade
 NO_FREEDOM = 1e-12  # 1 - tr H / n at which the residual is rounding alone: the score is then infinite
-EIGENDECOMPOSITION = 40  # times n roundings of |K| are more than LAPACK loses
+EIGENDECOMPOSITION = 20 * np.finfo(float).eps  # times n |K| is more than LAPACK loses
 
 
 class Candidate(NamedTuple):
@@ -82,10 +81,10 @@ class Spectrum:
         An eigendecomposition is that of a matrix within a small multiple of n u |K| of K; where the vectors
         are fewer, the distance of K from U diag(values) U' is taken instead.
         """
-        rounding = gamma(EIGENDECOMPOSITION * len(K) + 4) * length(K)
+        lost = EIGENDECOMPOSITION * len(K) * float(np.linalg.norm(K))
         if self.values.size == len(K):
-            return float(self.values.min()) - rounding
-        return -length(K - (self.vectors * self.values) @ self.vectors.T) - rounding
+            return float(self.values.min()) - lost
+        return -float(np.linalg.norm(K - (self.vectors * self.values) @ self.vectors.T)) - lost
 
     def leave_one_out(self, filter: Filter, level: float, v: Array) -> Array:
         """Return v_i - b_i / [(K + level I)^-1]_ii, what the others predict at point i; for Tikhonov."""
@@ -136,32 +135,28 @@ def with_error_bound(
     Let :math:`\rho = v - (K + \sigma I) b` be the residual of the b that was computed, on the points of the
     first stage. The exact b is :math:`(K + \sigma I)^{-1} \rho` away, at most
     :math:`\delta = |\rho| / (\sigma + \lambda_{\min})`. The exact column is K times the exact b, and also v
-    less sigma times it: the first has the smaller error for small kernels, the second for large ones. Sums of
-    n products are in error by at most :math:`\gamma_n` times the sum of their absolute values.
+    less sigma times it: the first has the smaller error for small kernels, the second for large ones.
 
     A column that is not longer than this bound may be rounding alone, and zero is returned in its place. Zero
     is the exact column where K v is zero, since :math:`K (K + \sigma I)^{-1} v = (K + \sigma I)^{-1} K v`.
     """
     inner = K if data.trained.size == len(K) else K[np.ix_(data.trained, data.trained)]
-    sizes = np.abs(inner) @ np.abs(b) + level * np.abs(b) + np.abs(v)
-    left = np.abs(v - (inner @ b + level * b)) + gamma(2 * b.size + 12) * sizes
-    smallest = spectrum.smallest(inner)
-    if not level + smallest > 0:
+    smallest = Ball(level) + spectrum.smallest(inner)
+    if not smallest.below > 0:
         return column, np.inf
-    delta = length(left) / (level + smallest) * (1 + gamma(12))
+    found = Ball(b)
     other = K[np.ix_(data.evaluated, data.trained)] if data.columns == "split" else inner
-    rounding = gamma(2 * b.size + 8) * (np.abs(other) @ np.abs(b) + np.abs(column))
-    error = length(np.abs(column - other @ b) + rounding) + length(other) * delta
+    fitted = other @ found
+    exact = fitted if other is inner else inner @ found
+    delta = Ball((exact + found * level - v).length) / smallest
+    bounds = [delta * Ball(other).length + (fitted - column).length]
     if data.columns != "split":
-        rounding = gamma(8) * (np.abs(column) + np.abs(v) + level * np.abs(b))
-        error = min(error, length(np.abs(column - (v - level * b)) + rounding) + level * delta)
-    error *= 1 + gamma(12)
-    size = length(column)
+        bounds.append(delta * level + (found * level + column - v).length)
+    error, size = min(float(bound.above) for bound in bounds), Ball(column).length
     if size > error:
         return column, error
-    exact, lost = dots(inner, v)
-    vanishes = not exact.any() and not lost.any() and data.columns == "training"
-    return np.zeros_like(column), 0.0 if vanishes else (error + size) * (1 + gamma(6))
+    vanishes = data.columns == "training" and Ball(v).dots(inner).is_zero.all()
+    return np.zeros_like(column), 0.0 if vanishes else float((Ball(size) + error).above)
 
 
 def levels(K: Array, data: RegularizationData) -> Array:

@@ -21,10 +21,11 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from formulations.lp_norm.multiple_kernel_data import MultipleKernelData
-from kernelopt.extend import Array, rounding
+from kernelopt.extend import Array, Ball
 
 HIGHEST, LOWEST = 0.3091, 0.1613  # bounds of z (z - 1) exp(-z) and of its negative, rounded up
 ROUNDINGS = 64  # more than those of an entry of a kernel and of its derivative, beside one per coordinate
+EPS = np.finfo(float).eps  # k operations lose at most k / 2 times it, and less than k times it
 FIRST = 16  # intervals at the start
 EVALUATIONS = 20_000  # of the form at most; beyond them the bound is looser
 PEAKS = 3  # maxima that are returned
@@ -68,7 +69,7 @@ class Widths:
         square = float(alpha @ alpha)
         curvature = self.power**2 * (HIGHEST * positive + LOWEST * (total - positive))
         largest_log = max(abs(self.low), abs(self.high))
-        error = rounding.gamma(c.size + self.d + ROUNDINGS + 8 * largest_log) * (total + square)
+        error = EPS * (c.size + self.d + ROUNDINGS + 8 * largest_log) * (total + square)
 
         def at(u: float) -> tuple[float, float]:
             z = distances * np.exp(-self.power * u)
@@ -110,4 +111,4 @@ class Widths:
 def lower_bound(data: MultipleKernelData, alpha: Array, form: float) -> float:
     """Return l(alpha) - form / 2, rounded down."""
     gain = data.loss.bounded_dual_value(alpha, data.y)
-    return float(np.nextafter(gain.below - form / 2, -np.inf))
+    return float((Ball(gain.below) - form / 2).below)

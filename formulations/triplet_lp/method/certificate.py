@@ -19,7 +19,7 @@ from formulations.triplet_lp.method.interior import interior_weights, moved_insi
 from formulations.triplet_lp.method.multipliers import best_multipliers
 from formulations.triplet_lp.method.statement import Source
 from kernelopt.errors import Stopped
-from kernelopt.extend import FLOOR_SHARE, Array, rounding
+from kernelopt.extend import FLOOR_SHARE, Array
 
 ROUND_OFF = 1e-13  # relative to the terms: exceeds the rounding error of a sum of some hundred terms
 ZERO_OPTIMAL = 1e-6  # relative: zero weights are optimal if their objective is this near to the lower bound
@@ -68,9 +68,10 @@ def triplet_certificate(
     # weights, whose objective is T times the margin. The optimum is not negative, and neither is the lower
     # bound.
     lost = ROUND_OFF * (at_zero + data.T * data.scale(alpha))
+    short = Fraction(at_zero) < Fraction(data.margin) * data.T  # by the rounding of the product
     found = ko.Certificate(
         max(lower - lost, 0.0),
-        upper + lost if alpha.any() else rounding.rounded_up(Fraction(data.margin) * data.T),
+        upper + lost if alpha.any() else float(np.nextafter(at_zero, np.inf)) if short else at_zero,
         "closed",
         feasible=True,
         point=point,
