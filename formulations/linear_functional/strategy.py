@@ -1,4 +1,4 @@
-"""The formulation that `functional_strategy` returns, and its solutions by a factorisation."""
+"""The formulation that `functional_strategy` returns, its dual, and its solutions by a factorisation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 import kernelopt as ko
-from formulations.linear_functional.dual import dual
 from formulations.linear_functional.method.candidates import Candidates
 from formulations.linear_functional.method.certificate import stage_certificate
 from formulations.linear_functional.method.combination import RCOND, Combination, Direct
@@ -177,3 +176,23 @@ def strategy_with(first: Candidates, weights: Weights, ridge: float) -> Strategy
         offset=data.offset + mean,
         means=means,
     )
+
+
+def dual(stage: Combination) -> cp.Problem:
+    """Return the dual over residuals r, one case per row of the table of `functional_strategy`."""
+    n, ridge = stage.n, stage.ridge
+    r = cp.Variable(n, name="r")
+    gain = 2 / n * (stage.v @ r) - cp.sum_squares(r) / n
+    s = 2 / n * (stage.X.T @ r)
+    if stage.weights == "free":
+        if ridge == 0:
+            return cp.Problem(cp.Maximize(gain), [(s == 0).set_label("orthogonal")])
+        return cp.Problem(cp.Maximize(gain - cp.sum_squares(s) / (4 * ridge)))
+    if stage.weights == "nonnegative":
+        if ridge == 0:
+            return cp.Problem(cp.Maximize(gain), [(s <= 0).set_label("polar cone")])
+        return cp.Problem(cp.Maximize(gain - cp.sum_squares(cp.pos(s)) / (4 * ridge)))
+    if ridge == 0:
+        return cp.Problem(cp.Maximize(gain - cp.max(s)))
+    mu = cp.Variable(name="mu")
+    return cp.Problem(cp.Maximize(gain - cp.sum_squares(cp.pos(s - mu)) / (4 * ridge) - mu))

@@ -16,14 +16,24 @@ import numpy as np
 import kernelopt as ko
 from formulations.lp_norm.block_norm import block_norm
 from formulations.lp_norm.elastic_net import elastic_net
-from formulations.lp_norm.exponents import ball_exponent
-from formulations.lp_norm.multiple_kernel_data import HINGE
+from formulations.lp_norm.multiple_kernel_data import HINGE, ball_exponent
 from formulations.lp_norm.non_isotropic import non_isotropic
 from formulations.lp_norm.one_class import one_class
 from formulations.lp_norm.primal import primal
 from formulations.lp_norm.tikhonov import tikhonov
-from formulations.planting import Knobs, Machine, begun, contradicting, kernels, machine, planted
-from kernelopt.extend import Array, Planted, exponent, norms
+from formulations.planting import (
+    Knobs,
+    Machine,
+    begun,
+    contradicting,
+    kernels,
+    labelled_kernels,
+    machine,
+    planted,
+)
+from kernelopt.extend import Array, Entry, Planted, exponent, norms
+
+INTERACTIONS = np.array([[2.0, 0.8, -0.3], [0.8, 1.5, 0.4], [-0.3, 0.4, 1.0]])
 
 LOGISTIC, HUBERIZED = ko.logistic(1.0), ko.huberized_hinge(1.0, 0.5)
 
@@ -177,3 +187,43 @@ def of_one_class(rng: np.random.Generator, *, p: float = 2.0, nu: float = 0.5, *
     weights: Array = np.bincount(knobs.owners, weights=ball_weights(s, p)).astype(float)
     stack = kernels(rng, knobs, m.z, m.g, weights, s[: knobs.m])[knobs.owners]
     return planted(one_class(stack, p=p, nu=nu), m.risk, None)
+
+
+CATALOGUE = [
+    Entry("lp_norm.primal", primal, "labels", lambda rng: primal(*labelled_kernels(rng), p=4 / 3), of_ball),
+    Entry(
+        "lp_norm.tikhonov",
+        tikhonov,
+        "labels",
+        lambda rng: tikhonov(*labelled_kernels(rng), p=3, penalty=0.5, loss=ko.logistic(1.0)),
+        of_tikhonov,
+    ),
+    Entry(
+        "lp_norm.block_norm",
+        block_norm,
+        "labels",
+        lambda rng: block_norm(*labelled_kernels(rng), r=1.5, loss=ko.huberized_hinge(1.0, 0.5)),
+        of_block_norm,
+    ),
+    Entry(
+        "lp_norm.non_isotropic",
+        non_isotropic,
+        "labels",
+        lambda rng: non_isotropic(*labelled_kernels(rng), E=INTERACTIONS),
+        of_ellipsoid,
+    ),
+    Entry(
+        "lp_norm.elastic_net",
+        elastic_net,
+        "labels",
+        lambda rng: elastic_net(*labelled_kernels(rng), l1=0.5, l2=0.5, loss=ko.squared_hinge(1.0)),
+        of_elastic_net,
+    ),
+    Entry(
+        "lp_norm.one_class",
+        one_class,
+        "none",
+        lambda rng: one_class(labelled_kernels(rng)[0], p=2, nu=0.3),
+        of_one_class,
+    ),
+]

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import kernelopt as ko
-from formulations.planting import Knobs, Machine, begun, planted, singular_kernel
+from formulations.planting import Knobs, Machine, begun, planted, singular_kernel, two_classes
+from formulations.similarity.default_trace import default_trace
 from formulations.similarity.indefinite_svm import indefinite_svm
 from formulations.similarity.kernel_per_similarity import kernel_per_similarity
 from formulations.similarity.restricted_spectral import restricted_spectral
 from formulations.similarity.similarity_data import Fidelity
 from formulations.similarity.single_kernel import single_kernel
-from kernelopt.extend import Array, Planted, as_fidelity
+from kernelopt.extend import Array, Entry, Planted, as_fidelity
 
 SINGULAR = 1e-9  # eigenvalues of a kernel below this share of the largest are zero up to rounding
 
@@ -204,3 +205,42 @@ def of_spectral(rng: np.random.Generator, **asked: Any) -> Planted:
     value = m.risk + rho * float(np.array(distances)[knobs.owners].sum())
     point = {f"mu{i}": spectra[k] for i, k in enumerate(knobs.owners)}
     return planted(formulation, value, m.alpha, **point)
+
+
+def _data(rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return two indefinite similarities of ten points, eight of them labelled, and the labels."""
+    X, y = two_classes(rng, 10, 8)
+    noise = rng.normal(size=(2, 10, 10))
+    clean = np.array([X @ X.T, np.exp(-((X[:, None] - X[None]) ** 2).sum(2))])
+    return clean + 0.2 * (noise + noise.transpose(0, 2, 1)), y
+
+
+def _single(rng: np.random.Generator) -> ko.Formulation:
+    S, y = _data(rng)
+    return single_kernel(S, y, rho=0.05, trace=default_trace(S))
+
+
+def _several(rng: np.random.Generator) -> ko.Formulation:
+    S, y = _data(rng)
+    return kernel_per_similarity(S, y, rho=0.5, trace=default_trace(S), fidelity="frobenius")
+
+
+def _spectral(rng: np.random.Generator) -> ko.Formulation:
+    S, y = _data(rng)
+    return restricted_spectral(
+        S, y, rho=0.2, trace=default_trace(S), fidelity="squared_frobenius", loss=ko.squared_hinge(1.0)
+    )
+
+
+CATALOGUE = [
+    Entry("similarity.single_kernel", single_kernel, "similarities", _single, of_single),
+    Entry("similarity.kernel_per_similarity", kernel_per_similarity, "similarities", _several, of_several),
+    Entry("similarity.restricted_spectral", restricted_spectral, "similarities", _spectral, of_spectral),
+    Entry(
+        "similarity.indefinite_svm",
+        indefinite_svm,
+        "similarities",
+        lambda rng: indefinite_svm(*_data(rng), rho=0.2),
+        of_indefinite_svm,
+    ),
+]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
 
+import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
+from formulations.numbers import numbers
 from kernelopt.extend import Array, as_classes, as_grams, as_indices, one_of, positive
 
 Index = NDArray[np.intp]
@@ -120,6 +124,35 @@ class ComparisonData:
         if self.cone == "dominant":
             return np.asarray((self.diagonal - self.incidence @ np.abs(self.off)).min(axis=0))
         return np.array([self.depth(e).min() for e in np.eye(self.m)])
+
+    @property
+    def deepest(self) -> Array:
+        """The weights of the kernel that alone has the largest depth, which may be negative."""
+        return np.asarray(np.eye(self.m)[int(self.depths.argmax())])
+
+    def interior_weights(self) -> Array:
+        """Return weights in the interior: one kernel alone, else those of largest depth with |alpha| <= 1.
+
+        Where the cone has no interior the depth of what is returned is not positive.
+        """
+        if self.depths.max() > 0:
+            return self.deepest
+        alpha, depth = cp.Variable(self.m), cp.Variable()
+        constraints = [alpha <= 1, alpha >= -1, depth <= 1]
+        K = ko.combine(alpha, self.grams.block(self.points)) - depth * np.eye(self.points.size)
+        constraints += ko.diagonally_dominant(K) if self.cone == "dominant" else [K >> 0]
+        with warnings.catch_warnings(), suppress(ko.KerneloptError):  # the caller computes the depth
+            warnings.simplefilter("ignore")
+            ko.solve(cp.Problem(cp.Maximize(depth), constraints))
+        return numbers(alpha.value, self.m)
+
+    def moved_inside(self, alpha: Array, e: Array) -> Array:
+        """Return alpha + t e in the cone, with the smallest t >= 0 that is known to be enough.
+
+        Depths are concave and homogeneous, so that depth(alpha + t e) >= depth(alpha) + t depth(e). The
+        depths of e must be positive.
+        """
+        return alpha + max(0.0, float(np.max(-self.depth(alpha) / self.depth(e)))) * e
 
     def scale(self, alpha: Array) -> float:
         """Return the largest sum_p |alpha_p K_p(i, i)|, to which the round-off in K_ii is proportional."""

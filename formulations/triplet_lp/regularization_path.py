@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 import kernelopt as ko
 from formulations.triplet_lp.comparison_data import ComparisonData, Cone, comparison_data
 from formulations.triplet_lp.gamma1_max import least_price
-from formulations.triplet_lp.method.certificate import triplet_certificate, zero_is_optimal
 from formulations.triplet_lp.method.columns import Columns
+from formulations.triplet_lp.method.problem import triplet_certificate, zero_is_optimal
 from formulations.triplet_lp.programme import triplet_formulation
 from kernelopt.extend import FLOOR_SHARE, Array, as_list, positive, whole
 

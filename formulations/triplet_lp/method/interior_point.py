@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 import kernelopt as ko
-from formulations.triplet_lp.method.certificate import LOOSE
 from formulations.triplet_lp.method.multipliers import Multipliers, cut, value
 from formulations.triplet_lp.method.newton import Newton
-from formulations.triplet_lp.method.problem import TripletProgramme, point_and_multipliers
+from formulations.triplet_lp.method.problem import LOOSE, TripletProgramme, point_and_multipliers
 from kernelopt.extend import FLOOR_SHARE, Cost, Method, Outcome, check, register_method
 
 USUAL, MOST = 25, 100  # iterations

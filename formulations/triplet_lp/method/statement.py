@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from formulations.triplet_lp.comparison_data import ComparisonData
-from formulations.triplet_lp.method.interior import interior_weights
 from formulations.triplet_lp.method.multipliers import Multipliers
 from formulations.triplet_lp.method.rows import Rows
 from kernelopt.extend import Array, Statement
@@ -107,7 +106,7 @@ class Source:
                 np.subtract.at(room, ends, r)
             if data.cone != "dominant" or (room >= 0).all():
                 break
-            inner = interior_weights(data) if k == 0 else inner
+            inner = data.interior_weights() if k == 0 else inner
             near = fractions(alpha + size * 4.0 ** (k - 26) * inner) if k < MOVES else 0 * near
         s = [max(abs(near[data.groups == f])) for f in range(data.F)]
         eps = np.maximum(Fraction(data.margin) - fractions(data.D) @ near, 0)
