@@ -86,19 +86,14 @@ def of_criterion(build: Callable[..., ko.Formulation], C: float, tau: float, /, 
     return plant
 
 
-def of_learned_tau(build: Callable[..., ko.Formulation]) -> Plant:
-    """Return the function that plants optima with a learned ridge: a hard margin with the identity."""
-
-    def plant(rng: np.random.Generator, **chosen: Any) -> Planted:
-        """Return a problem with a known optimum; see `formulations.planting.Knobs`."""
-        knobs, m = begun(rng, ko.hard_margin(), chosen, build.__name__)
-        slope = m.form / float(m.z @ m.z)  # alpha'I alpha / N = alpha'K alpha / c for the whole kernel
-        tau = 0.2 * slope  # the ridge tau I has a fifth of the trace c of the whole kernel
-        c = knobs.N * slope
-        stack, mu, _ = kernels_of_trace(rng, knobs, m.z, m.g - tau * m.z, c - knobs.N * tau)
-        return planted(build(stack, m.y, trace=c), 2 * m.risk, m.alpha, mu=mu, tau=tau)
-
-    return plant
+def of_learned_tau(rng: np.random.Generator, **chosen: Any) -> Planted:
+    """Return a problem with a learned ridge and a known optimum: a hard margin with the identity."""
+    knobs, m = begun(rng, ko.hard_margin(), chosen, "learned_tau")
+    slope = m.form / float(m.z @ m.z)  # alpha'I alpha / N = alpha'K alpha / c for the whole kernel
+    tau = 0.2 * slope  # the ridge tau I has a fifth of the trace c of the whole kernel
+    c = knobs.N * slope
+    stack, mu, _ = kernels_of_trace(rng, knobs, m.z, m.g - tau * m.z, c - knobs.N * tau)
+    return planted(learned_tau(stack, m.y, trace=c), 2 * m.risk, m.alpha, mu=mu, tau=tau)
 
 
 def of_rank_one(rng: np.random.Generator, **chosen: Any) -> Planted:
@@ -207,7 +202,7 @@ CATALOGUE = [
     _entry(hard_margin, of_criterion(hard_margin, np.inf, 0.0)),
     _entry(soft_margin, of_criterion(soft_margin, 1.0, 0.0)),
     _entry(soft_margin_squared, of_criterion(soft_margin_squared, np.inf, 1.0)),
-    _entry(learned_tau, of_learned_tau(learned_tau)),
+    _entry(learned_tau, of_learned_tau),
     _entry(margin, of_criterion(margin, 1.0, 0.5, C=1.0, tau=0.5), C=1.0, tau=0.5),
     _entry(sdp, of_free_signs, C=1.0),
     _entry(qcqp, of_criterion(qcqp, 1.0, 0.0, C=1.0), C=1.0),

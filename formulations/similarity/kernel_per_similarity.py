@@ -109,8 +109,8 @@ def kernel_per_similarity(
 def dual(data: SimilarityData) -> cp.Problem:
     """Return the dual of `kernel_per_similarity`, which the paper does not print."""
     side = FidelityDual(data, list(data.S))
-    for i, gamma in enumerate(side.gammas(data.m)):
-        side.add_matrix_inequality(side.U[i] if side.U else cp.Constant(0.0), side.trace_multiplier(i), gamma)
+    for i, share in enumerate(side.shares(data.m)):
+        side.add_matrix_inequality(side.U[i] if side.U else cp.Constant(0.0), side.trace_multiplier(i), share)
     return side.problem()
 
 

@@ -25,10 +25,10 @@ from kernelopt.extend import Array, Entry, Planted, as_fidelity
 SINGULAR = 1e-9  # eigenvalues of a kernel below this share of the largest are zero up to rounding
 
 
-def slopes(knobs: Knobs, z: Array, u: Array, sigma: float, gamma: float = 1.0) -> Array:
-    """Return zz' / (2 gamma) + sigma I + Z with Z = uu', zero where strict complementarity is to fail."""
+def slopes(knobs: Knobs, z: Array, u: Array, sigma: float, share: float = 1.0) -> Array:
+    """Return zz' / (2 share) + sigma I + Z with Z = uu', zero where strict complementarity is to fail."""
     zeta = 0.0 if knobs.degenerate else 1.0
-    return np.asarray(np.outer(z, z) / (2 * gamma) + sigma * np.eye(z.size) + zeta * np.outer(u, u))
+    return np.asarray(np.outer(z, z) / (2 * share) + sigma * np.eye(z.size) + zeta * np.outer(u, u))
 
 
 def similarities(
@@ -113,7 +113,7 @@ def of_indefinite_svm(rng: np.random.Generator, **asked: Any) -> Planted:
 class Parts(NamedTuple):
     """Optimal kernels K_i of one trace, with K_i z = gamma_i g_i, for a machine of several kernels."""
 
-    gamma: Array
+    shares: Array
     kernels: list[Array]
     null: list[Array]  # a unit vector of the null space of each kernel
     trace: float
@@ -122,16 +122,16 @@ class Parts(NamedTuple):
 def parts(rng: np.random.Generator, knobs: Knobs, m: Machine) -> Parts:
     """Return kernels whose machine is the given one; each counts as often as it has duplicates.
 
-    The images g_i = K_i z have z'g_i = gamma_i^2 z'g and sum_i g_i / gamma_i = g, so that gamma is optimal:
-    gamma_i is proportional to the root of z'K_i z. Duplicates share the gamma of their kernel equally.
+    The images g_i = K_i z have z'g_i = gamma_i^2 z'g and sum_i g_i / gamma_i = g, so that gamma_i is optimal:
+    gamma_i is proportional to the root of z'K_i z. Duplicates divide it equally.
     """
-    gamma = rng.uniform(0.5, 1.5, knobs.m)
-    gamma /= gamma.sum()
+    share = rng.uniform(0.5, 1.5, knobs.m)
+    share /= share.sum()
     spread = 0.1 * rng.normal(size=(knobs.m, m.g.size)) * np.linalg.norm(m.g) / np.sqrt(m.g.size)
     spread -= np.outer(spread @ m.z, m.z) / (m.z @ m.z)
     spread -= spread.mean(axis=0)
     counts = np.bincount(knobs.owners)
-    images = (gamma[:, None] ** 2 * m.g + gamma[:, None] * spread) / counts[:, None] ** 2
+    images = (share[:, None] ** 2 * m.g + share[:, None] * spread) / counts[:, None] ** 2
     pairs = [singular_kernel(rng, knobs, m.z, g) for g in images]
     trace = max(float(np.trace(K)) for K, _ in pairs)
     kernels = []
@@ -139,7 +139,7 @@ def parts(rng: np.random.Generator, knobs: Knobs, m: Machine) -> Parts:
         frame, _ = np.linalg.qr(np.column_stack([m.z, u]))
         rest = np.eye(m.z.size) - frame @ frame.T
         kernels.append(K + rest * (trace - float(np.trace(K))) / (m.z.size - 2))
-    return Parts(gamma / counts, kernels, [u for _, u in pairs], trace)
+    return Parts(share / counts, kernels, [u for _, u in pairs], trace)
 
 
 def of_several(rng: np.random.Generator, *, fidelity: Fidelity = "frobenius", **asked: Any) -> Planted:
@@ -158,7 +158,7 @@ def of_several(rng: np.random.Generator, *, fidelity: Fidelity = "frobenius", **
         )
     knobs, m = begun(rng, ko.hinge(1.0), asked, "kernel_per_similarity")
     made = parts(rng, knobs, m)
-    W = [slopes(knobs, m.z, u, 0.1, g) for u, g in zip(made.null, made.gamma, strict=True)]
+    W = [slopes(knobs, m.z, u, 0.1, g) for u, g in zip(made.null, made.shares, strict=True)]
     length = max(float(np.linalg.norm(w)) for w in W)
     distance, S, rho = rng.uniform(0.5, 2.0, 1), [], 0.0
     for K, w in zip(made.kernels, W, strict=True):
@@ -189,7 +189,7 @@ def of_spectral(rng: np.random.Generator, **asked: Any) -> Planted:
     knobs, m = begun(rng, loss, asked, "restricted_spectral")
     made, rho = parts(rng, knobs, m), 5.0
     S, spectra, distances = [], [], []
-    for K, share in zip(made.kernels, made.gamma, strict=True):
+    for K, share in zip(made.kernels, made.shares, strict=True):
         mu, V = np.linalg.eigh(K)
         mu = np.where(mu > SINGULAR * mu[-1], mu, 0.0)
         zeta = np.where(mu > 0, 0.0, 0.0 if knobs.degenerate else 1.0 + np.arange(mu.size))
