@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -14,13 +15,24 @@ from formulations.lp_norm.multiple_kernel_data import Explicit, MultipleKernelDa
 from formulations.numbers import numbers
 from kernelopt.extend import FLOOR_SHARE, Array, Ball, BoundedProblem, norms
 
-ROUND_OFF = 1e-15  # by which rounding may move a projection out of its set: some units in the last place
+
+@dataclass(frozen=True)
+class Tuned:
+    """The tuned numbers of the bounds."""
+
+    # by which rounding may move a projection out of its set: some units in the last place
+    round_off: float = 1e-15
+    rounds: int = 12  # at most, of the weights, which settle after a few rounds
+    enough: float = 1e-7  # relative gap at which training ends: small beside the default tolerance 1e-5
+    steps: int = 100_000  # of the decomposition method, each of n operations
+    trained: float = 1e-8  # of the conditions of optimality, in the units of f, which is near one
+    ties: float = 1e-9  # nu n counts as an integer if it differs from one by at most this
+
+
+TUNED = Tuned()
+
+
 TINY = np.finfo(float).tiny  # keeps the quotient of two sizes finite where the divisor vanishes
-ROUNDS = 12  # at most, of the weights, which settle after a few rounds
-ENOUGH = 1e-7  # relative gap at which training ends: small beside the default tolerance 1e-5
-STEPS = 100_000  # of the decomposition method, each of n operations
-TRAINED = 1e-8  # of the conditions of optimality, in the units of f, which is near one
-TIES = 1e-9  # nu n counts as an integer if it differs from one by at most this
 
 
 class Attained(NamedTuple):
@@ -127,8 +139,8 @@ class Outliers(BoundedProblem):
             alpha = self.in_set(numbers(fit, self.data.n) / self.unit)
             lower, best = self.below(alpha), self.above(w)
             proof, trained = alpha, best.w
-            for _ in range(ROUNDS):
-                if not trained.any() or best.value - lower <= ENOUGH * abs(best.value):
+            for _ in range(TUNED.rounds):
+                if not trained.any() or best.value - lower <= TUNED.enough * abs(best.value):
                     break
                 alpha, trained = self.trained(trained)
                 found = self.below(alpha)
@@ -193,7 +205,7 @@ class Outliers(BoundedProblem):
         rest = 1 - float(alpha.sum())  # it goes to the weights by their distances from a bound
         distance = 1 / self.most - alpha if rest > 0 else alpha
         alpha = alpha + rest * distance / max(float(distance.sum()), TINY)
-        for share in (0.0, min(ROUND_OFF / max(1 - self.share, ROUND_OFF), 1.0)):
+        for share in (0.0, min(TUNED.round_off / max(1 - self.share, TUNED.round_off), 1.0)):
             mixed = (1 - share) * alpha + share * equal
             if (Ball(mixed.max()) * self.most - Ball(mixed).sum()).above <= 0:
                 return mixed
@@ -208,7 +220,9 @@ class Outliers(BoundedProblem):
         theta = np.repeat(theta, np.diff([*self.starts, self.L.shape[1]]))
         alpha = np.ones(self.data.n)
         if self.most < alpha.size:  # otherwise equal weights are the only ones
-            machine = OneClassSVM(kernel="precomputed", nu=self.share, tol=TRAINED, max_iter=STEPS)
+            machine = OneClassSVM(
+                kernel="precomputed", nu=self.share, tol=TUNED.trained, max_iter=TUNED.steps
+            )
             with warnings.catch_warnings():  # at the last step the bounds are those of its alpha
                 warnings.simplefilter("ignore")
                 machine.fit(self.L * theta @ self.L.T)
@@ -229,5 +243,5 @@ def threshold(f: Array, nu: float) -> float:
     It is the interval between the order statistics of f next to nu n.
     """
     ordered, rank = np.sort(f), nu * f.size
-    low, high = int(np.ceil(rank - TIES)) - 1, int(np.floor(rank + TIES))
+    low, high = int(np.ceil(rank - TUNED.ties)) - 1, int(np.floor(rank + TUNED.ties))
     return float(ordered[low] + ordered[min(high, f.size - 1)]) / 2

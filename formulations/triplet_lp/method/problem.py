@@ -14,20 +14,10 @@ import numpy as np
 import kernelopt as ko
 from formulations.numbers import numbers
 from formulations.triplet_lp.comparison_data import ComparisonData
-from formulations.triplet_lp.method.multipliers import best_multipliers
+from formulations.triplet_lp.method.multipliers import TOLERANCES, best_multipliers
 from formulations.triplet_lp.method.statement import Source
 from kernelopt.errors import Stopped
 from kernelopt.extend import FLOOR_SHARE, Array, BoundedProblem
-
-ROUND_OFF = 1e-13  # relative to the terms: exceeds the rounding error of a sum of some hundred terms
-ZERO_OPTIMAL = 1e-6  # relative: zero weights are optimal if their objective is this near to the lower bound
-LOOSE = 1e-6  # a tenth of the default tolerance: for a larger gap the general bound is computed too
-# Shares of the largest weight. A smaller weight counts as an error of the solver, and is set to zero. The
-# shares are the tolerances of solvers from tight to loose, and are tried in this order.
-NEARLY_ZERO = (1e-9, 1e-6, 1e-4)
-# Weights are not used if the terms alpha_p K_p(i, i) exceed this multiple of the margin: the rounding error
-# of their sum, ROUND_OFF times them, would be above 1e-6 of the margin.
-LARGE = 1e7
 
 
 def triplet_certificate(
@@ -49,11 +39,11 @@ def triplet_certificate(
     """
     variables = {v.name(): v for v in problem.variables()}
     alpha = in_cone(data, numbers(given.get(variables["alpha"].id), data.m))
-    if not data.scale(alpha) <= LARGE * data.margin:  # round-off would decide
+    if not data.scale(alpha) <= TOLERANCES.largest_terms * data.margin:  # round-off would decide
         alpha = np.zeros(data.m)
     upper, at_zero = data.value(alpha, gamma1), data.margin * data.T
     lower, best = best_multipliers(data, gamma1, multipliers, min(upper, at_zero))
-    is_zero = at_zero - lower <= ZERO_OPTIMAL * at_zero
+    is_zero = at_zero - lower <= TOLERANCES.loose * at_zero
     if is_zero or not upper < at_zero:
         alpha, upper = np.zeros(data.m), at_zero
     if is_zero:
@@ -62,10 +52,10 @@ def triplet_certificate(
     point = {variable: values[name] for name, variable in variables.items()}
     stated: Any = Source(data, gamma1, best) if data.cone != "psd" else "its cone is semidefinite"
     # `lost` bounds two errors: the rounding errors of the sums in the objective, and the amount by which
-    # weights that violate constraints within ROUND_OFF can lower the objective. No such error is at zero
-    # weights, whose objective is T times the margin. The optimum is not negative, and neither is the lower
-    # bound.
-    lost = ROUND_OFF * (at_zero + data.T * data.scale(alpha))
+    # weights that violate constraints within `cone_round_off` can lower the objective. No such error is at
+    # zero weights, whose objective is T times the margin. The optimum is not negative, and neither is the
+    # lower bound.
+    lost = TOLERANCES.cone_round_off * (at_zero + data.T * data.scale(alpha))
     short = Fraction(at_zero) < Fraction(data.margin) * data.T  # by the rounding of the product
     found = ko.Certificate(
         max(lower - lost, 0.0),
@@ -76,7 +66,7 @@ def triplet_certificate(
         floor=FLOOR_SHARE * at_zero,
         source=stated,
     )
-    if data.cone != "psd" or found.gap <= LOOSE:
+    if data.cone != "psd" or found.gap <= TOLERANCES.loose:
         return found
     with suppress(Stopped):  # at the time limit the bound in closed form stands
         other = ko.certify(cp.Problem(problem.objective, problem.constraints), point)  # by the general rules
@@ -88,7 +78,7 @@ def in_cone(data: ComparisonData, alpha: Array) -> Array:
     """Return weights in the cone near `alpha`, or zero weights if none are found."""
     if data.cone == "nonnegative":
         return np.maximum(alpha, 0.0)
-    if data.depth(alpha).min() >= -ROUND_OFF * data.scale(alpha):
+    if data.depth(alpha).min() >= -TOLERANCES.cone_round_off * data.scale(alpha):
         return alpha
     with suppress(Stopped):
         e = data.interior_weights()
@@ -100,9 +90,9 @@ def in_cone(data: ComparisonData, alpha: Array) -> Array:
     # fail.
     sizes = np.abs(alpha)
     for smallest in (-np.inf, 0.0):
-        for share in NEARLY_ZERO:
+        for share in TOLERANCES.nearly_zero:
             near = np.where(sizes > share * sizes.max(), np.maximum(alpha, smallest), 0.0)
-            if data.depth(near).min() >= -ROUND_OFF * data.scale(near):
+            if data.depth(near).min() >= -TOLERANCES.cone_round_off * data.scale(near):
                 return near
     return np.zeros(data.m)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 from itertools import pairwise
 
 import cvxpy as cp
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
+from formulations.linear_functional.method import candidates
 from formulations.linear_functional.method.candidates import decomposed, levels
 from formulations.linear_functional.method.combination import Combination
 from formulations.linear_functional.method.filters import cut_off, iterated_tikhonov, landweber, tikhonov
@@ -193,7 +195,7 @@ def test_low_rank_is_read_from_a_factor_and_changes_nothing(name, monkeypatch):
     one = learn(grams, v, filter=FILTERS[name])
     data = one.candidates.data
     assert all(decomposed(grams, j, data, 60 * ALPHA).values.size <= 20 for j in range(3))
-    monkeypatch.setattr("formulations.linear_functional.method.candidates.FACTOR_TOLERANCE", -1.0)
+    monkeypatch.setattr(candidates, "TUNED", replace(candidates.TUNED, factor_tolerance=-1.0))
     two = learn(grams, v, filter=FILTERS[name])
     assert decomposed(grams, 0, data, 60 * ALPHA).values.size == 60
     assert one.candidates.columns == pytest.approx(two.candidates.columns, abs=1e-7)
