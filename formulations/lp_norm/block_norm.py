@@ -19,7 +19,7 @@ from formulations.lp_norm.multiple_kernel_data import (
     formulation,
     multiple_kernel_data,
 )
-from formulations.machine_weights import machine_weights
+from formulations.machines import machine_weights
 from kernelopt.extend import Array, Programme, boolean, exponent, norms
 
 LARGEST_RATIO = 1e8  # of two weights: the smaller term of their sum then keeps half of its sixteen digits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
 from formulations.losses import as_loss
+from formulations.machines import Explicit, written_out
 from kernelopt.extend import Array, as_grams, boolean
 
 HINGE = ko.hinge(1.0)
@@ -27,16 +28,6 @@ def block_exponent(p: float) -> float:
 def ball_exponent(r: float) -> float:
     """Return p = r / (2 - r), the inverse of `block_exponent`."""
     return np.inf if r == 2 else r / (2 - r)
-
-
-class Explicit(NamedTuple):
-    """The machine f = sum_m L_m w_m + b as the variables of a programme."""
-
-    lengths: cp.Expression  # |w_m| of the used kernels, one 0 if there is none
-    predictions: cp.Variable
-    loss: cp.Expression  # of the predictions
-    fit: cp.Constraint  # predictions == f, whose multiplier is alpha
-    constraints: list[cp.Constraint]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,16 +90,8 @@ class MultipleKernelData:
 
     def machine(self, length: float = 1.0) -> Explicit:
         """Return the machine written out, one weight vector per used kernel, with factors L_m / length."""
-        factors = [(m, self.factors[m] / length) for m in self.used]
-        blocks = [(L, cp.Variable(L.shape[1], name=f"w{m}")) for m, L in factors]
-        lengths = cp.hstack([cp.norm2(w) for _, w in blocks] or [0.0])
-        b = cp.Variable(name="b") if self.bias else cp.Constant(0.0)
-        z = cp.Variable(self.n, name="z")
-        fit = (z == sum((L @ w for L, w in blocks), b)).set_label("fit")
-        if isinstance(self.loss, ko.hard_margin):  # as a constraint: its expression cannot be copied
-            margin = (cp.multiply(self.y, z) >= 1).set_label("margin")
-            return Explicit(lengths, z, cp.Constant(0.0), fit, [fit, margin])
-        return Explicit(lengths, z, self.loss.expression(z, self.y), fit, [fit])
+        factors = {f"w{m}": self.factors[m] / length for m in self.used}
+        return written_out(factors, self.y, self.loss, self.bias)
 
     def weights(self) -> tuple[cp.Variable, ko.Combination]:
         """Return new weights theta >= 0 and the kernel sum_m theta_m K_m."""

@@ -9,7 +9,7 @@ import cvxpy as cp
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.machine_weights import machine_weights
+from formulations.machines import machine_weights
 from formulations.similarity.fidelity_dual import FidelityDual
 from formulations.similarity.similarity_data import PAPER, Fidelity, SimilarityData, similarity_data
 

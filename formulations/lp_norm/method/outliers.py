@@ -11,7 +11,8 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
-from formulations.lp_norm.multiple_kernel_data import Explicit, MultipleKernelData, ball_exponent
+from formulations.lp_norm.multiple_kernel_data import MultipleKernelData, ball_exponent
+from formulations.machines import Explicit
 from formulations.numbers import numbers
 from kernelopt.extend import FLOOR_SHARE, Array, Ball, BoundedProblem, norms
 

@@ -12,7 +12,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 import kernelopt as ko
 from formulations import lanckriet, lp_norm
 from formulations.lp_norm.method.widths import HIGHEST, LOWEST, Widths
-from formulations.machine_weights import scales
+from formulations.machines import scales
 from kernelopt import running
 from tests.every import every
 from tests.formulations.lp_norm.cases import (
