@@ -34,7 +34,8 @@ Frobenius norm, or those of `Proximal`. `check_fidelity` tests it.
 `kernelopt.errors.Stopped` at the time limit. `read_ball` reads one risk with weights in an l_p ball as a
 `BallProblem`, which has the bounds. `on_simplex` is the projection on a
 simplex. `norms` has |v|_p, its q, and the weights of an l_p ball that are optimal for
-given lengths. `rounding` bounds the rounding errors of sums and products. `register_method` adds a method
+given lengths. `Ball` is an array with a radius, whose operations bound their rounding errors.
+`register_method` adds a method
 that is in no package; `check_method` tests it.
 
 **A set** whose support function is known states `recognise`, `support` and `multiplier`. Then certificates
@@ -69,7 +70,8 @@ from kernelopt.losses import weights
 from kernelopt.losses.curve import Curve
 from kernelopt.methods import DEFAULT_TOL, Cost, Learned, Method, Outcome, Programme, register_method
 from kernelopt.methods.control import Control
-from kernelopt.numerics import norms, rounding
+from kernelopt.numerics import norms
+from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.simplex import on_simplex
 from kernelopt.running import check
 from kernelopt.structure.ball import BallProblem, read_ball
@@ -97,6 +99,7 @@ __all__ = [
     "DEFAULT_TOL",
     "FLOOR_SHARE",
     "Array",
+    "Ball",
     "BallProblem",
     "BoundedProblem",
     "Conjugate",
@@ -135,7 +138,6 @@ __all__ = [
     "positive",
     "read_ball",
     "register_method",
-    "rounding",
     "shown",
     "weights",
     "whole",

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from kernelopt.numerics.rounding import UNIT, exact_sum, gamma
+from kernelopt.numerics.rounding import UNIT, dots, exact_sum, gamma, norm_above
 from kernelopt.validation import Array
 
 ETA = 2.0**-1074  # the smallest positive double
@@ -61,6 +61,11 @@ class Ball:
         return abs(self.mid) if self.is_exact else raised(np.abs(self.mid) + self.rad)
 
     @property
+    def length(self) -> float:
+        """An upper bound of the Euclidean norm of all entries."""
+        return norm_above(self.size)
+
+    @property
     def is_exact(self) -> bool:
         """Whether every radius is zero."""
         return not np.any(self.rad)
@@ -92,7 +97,7 @@ class Ball:
     def __neg__(self) -> Ball:
         return Ball(-self.mid, self.rad)
 
-    def __add__(self, other: Ball | Array | float) -> Ball:
+    def __add__(self, other: Any) -> Ball:
         """A + b, with the error u |fl(a + b)| unless one of the midpoints is zero."""
         other = as_ball(other)
         with np.errstate(all="ignore"):
@@ -100,8 +105,8 @@ class Ball:
             rounding = np.where(np.equal(self.mid, 0) | np.equal(other.mid, 0), 0.0, UNIT * np.abs(mid))
             return Ball.of(mid, raised(self.rad + other.rad + rounding))
 
-    def __sub__(self, other: Ball | Array | float) -> Ball:
-        return self + (-other)
+    def __sub__(self, other: Any) -> Ball:
+        return self + -as_ball(other)
 
     def __rmatmul__(self, A: Any) -> Ball:
         """A b for an exact A of k entries in a row, with the error |A| r_b + gamma_k |A||b| + k eta."""
@@ -112,7 +117,12 @@ class Ball:
             rad = rad if self.is_exact else rad + size @ np.broadcast_to(self.rad, np.shape(self.mid))
             return Ball.of(A @ self.mid, raised(rad + 4 * ETA * k * counts, k))
 
-    def __mul__(self, other: Ball | Array | float) -> Ball:
+    def dots(self, A: Array, plus: Array | None = None) -> Ball:
+        """Plus + A b for an exact A, every entry with one rounding, and with the error |A| r_b."""
+        with np.errstate(all="ignore"):
+            return Ball.of(*dots(A, self.mid, plus, np.broadcast_to(self.rad, np.shape(self.mid))))
+
+    def __mul__(self, other: Any) -> Ball:
         """A b, with the error |a| r_b + r_a (|b| + r_b) + u |fl(a b)| + eta unless a factor is zero."""
         other = as_ball(other)
         with np.errstate(all="ignore"):
@@ -121,7 +131,7 @@ class Ball:
             rad = rad + np.abs(self.mid) * other.rad
             return Ball.of(np.where(zero, 0.0, mid), np.where(zero, 0.0, raised(rad)))
 
-    def __truediv__(self, other: Ball | Array | float) -> Ball:
+    def __truediv__(self, other: Any) -> Ball:
         """Q = a / b, with the error (r_a + |q| r_b) / (|b| - r_b) + u |q| + eta."""
         other = as_ball(other)
         with np.errstate(all="ignore"):
@@ -192,7 +202,7 @@ class Ball:
             return Ball.of(value, raised(rad + relative * value + 4 * ETA * (value > 0)))
 
 
-def as_ball(number: Ball | Array | float) -> Ball:
+def as_ball(number: Any) -> Ball:
     """Return a number that is known exactly as a ball, and a ball as it is."""
     return number if isinstance(number, Ball) else Ball(number)
 

@@ -15,7 +15,7 @@ import pytest
 
 import kernelopt as ko
 from formulations import similarity, triplet_lp
-from formulations.triplet_lp.examples import labelled_triplets
+from formulations.triplet_lp.planted import labelled_triplets
 from kernelopt import running
 from kernelopt.language.learner import Learner
 from kernelopt.methods import driver, fallback

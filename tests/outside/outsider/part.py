@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.extend import Part, rounding
+from kernelopt.extend import Ball, Part
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class TopSum(Part):
 
     def support(self, s):
         b = np.maximum(s[self.variables[0]].above, 0.0)
-        return self.total * max(b.max(), b.sum() / self.k) * (1 + rounding.gamma(b.size + 4))
+        return float((Ball(max(b.max(), (Ball(b).sum() / self.k).above)) * self.total).above)
 
     def multiplier(self, support):
         return support / self.total
