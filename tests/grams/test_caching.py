@@ -233,7 +233,7 @@ def test_properties_of_stacks_on_stacks_do_not_wait_for_each_other():
             return super().gram_diagonal(A)
 
     grams = ko.Grams.from_kernels([Sleeping(1.0)], X).normalize("trace").center().normalize("multiplicative")
-    asks = [lambda: grams.storage._base.diagonals, lambda: grams.storage.constants]
+    asks = [lambda: grams.storage.base.diagonals, lambda: grams.storage.constants]
     workers = [threading.Thread(target=asks[k % 2], daemon=True) for k in range(4)]
     for worker in workers:
         worker.start()
@@ -248,7 +248,7 @@ def test_threads_get_the_same_array_of_a_property(quick_switches):
         storage = grams.storage
         asks = [
             lambda g=storage: g.constants,
-            lambda g=storage: g._base.diagonals,
+            lambda g=storage: g.base.diagonals,
             lambda g=storage: g.row_means,
         ]
         found = together(lambda k, asks=asks: asks[k % 3]())

@@ -11,7 +11,6 @@ import kernelopt as ko
 from formulations import lp_norm
 from kernelopt.errors import NotFiniteError
 from kernelopt.grams import caching, evaluated
-from kernelopt.grams.distances import SquaredDistances
 from kernelopt.methods import results
 from tests.every import every
 from tests.problems import labels, points
@@ -76,15 +75,15 @@ def test_scales_and_offsets_of_the_points_do_not_matter(scale, offset):
 
 
 def test_equal_points_have_distance_zero():
-    same = SquaredDistances(np.ones((4, 2)))
-    assert not same.rows(np.array([0, 2])).any() and not same.whole(keep=False).any()
-    assert (ko.Grams.from_kernels([ko.gaussian(1.0)], np.ones((4, 2)))[0] == 1).all()
+    for kernels in ([ko.gaussian(1.0)], [ko.gaussian(1.0), ko.gaussian(2.0)]):
+        same = ko.Grams.from_kernels(kernels, np.ones((4, 2)))
+        assert (same.rows([0, 2]) == 1).all() and (same[0] == 1).all()
 
 
 @every("width, given", [(1e-320, X), (1e-200, X), (1.0, 1e308 * np.sign(X))])
 def test_values_that_are_not_finite_are_refused_by_name(width, given):
     grams = ko.Grams.from_kernels([ko.gaussian(1.0 if width == 1 else width), ko.linear()], given)
-    for ask in (lambda: grams[0], lambda: grams.rows([0])):
+    for ask in (lambda: grams[0], lambda: grams.rows([0, 1])):
         with pytest.raises(NotFiniteError, match=r"gaussian\(width=.*larger width"):
             ask()
 
@@ -144,20 +143,23 @@ def test_images_of_matrices_that_no_cache_holds_never_evaluate_a_whole_one(monke
     assert kernel.count == {"rows": 2 * N, "whole": 0}
 
 
-def test_distances_are_computed_once_for_all_gaussians(monkeypatch):
-    calls = []
-    true = evaluated.SquaredDistances.rows
-    monkeypatch.setattr(
-        evaluated.SquaredDistances,
-        "rows",
-        lambda self, chosen: calls.append(len(chosen)) or true(self, chosen),
-    )
-    grams = ko.Grams.from_kernels([ko.gaussian(0.5 + k) for k in range(20)], X)
-    grams.rows([1, 2])
-    assert calls == [2]
-    monkeypatch.setattr(caching, "CACHE_BYTES", 0)
-    grams.combine(np.ones(20))
-    assert sum(calls) == 2 + N
+@every("metric, kernel", [("sqeuclidean", ko.gaussian), ("cityblock", ko.laplacian)])
+def test_distances_are_computed_once_for_all_kernels_of_a_distance(metric, kernel):
+    calls, true = [], evaluated.distances
+
+    def counted(left, right, metric):
+        calls.append((metric, len(left)))
+        return true(left, right, metric)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluated, "distances", counted)
+        kernels = [kernel(0.5 + k) for k in range(20)]
+        grams = ko.Grams.from_kernels(kernels, X)
+        grams.rows([1, 2]), list(grams), list(grams.subset([3, 2]))
+        assert calls == [(metric, 2), (metric, N)]
+        patch.setattr(caching, "CACHE_BYTES", 0)
+        ko.Grams.from_kernels(kernels, X).combine(np.ones(20))
+        assert calls[2:] == [(metric, N)]
 
 
 @every("margin, whole", [(results.TRAINING_MARGIN, True), (np.inf, False)])

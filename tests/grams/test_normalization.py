@@ -350,7 +350,7 @@ def test_scaled_matrices_are_kept_up_to_the_limit(monkeypatch):
 def test_an_unknown_kind_is_refused_at_once(kind):
     with pytest.raises(
         ParameterError,
-        match=r"'multiplicative', 'spherical' or 'trace', got .* in Grams\.normalize\. Choose 'mult",
+        match=r"kind of Grams.* must be 'multiplicative', 'spherical' or 'trace', got .*Choose 'mult",
     ):
         ko.Grams.from_kernels(KERNELS, X).normalize(kind)
 
