@@ -70,7 +70,7 @@ from kernelopt.losses.curve import Curve
 from kernelopt.methods import DEFAULT_TOL, Cost, Learned, Method, Outcome, Programme, register_method
 from kernelopt.methods.control import Control
 from kernelopt.numerics import norms, rounding
-from kernelopt.numerics.simplex import on_simplex
+from kernelopt.numerics.norms import on_simplex
 from kernelopt.running import check
 from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.parts import Part

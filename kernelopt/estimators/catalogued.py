@@ -12,7 +12,7 @@ from typing import Any
 from kernelopt.catalog import Entry, Formulation, catalogue
 from kernelopt.errors import ParameterError
 from kernelopt.validation import shown
-from kernelopt.validation.options import suggestion
+from kernelopt.validation.messages import suggestion
 
 KEYWORDS = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)  # arguments with a name
 

@@ -152,8 +152,9 @@ class Ball:
     @QUIET
     def monotone(self, f: Callable[[Array], Array], relative: float = LIBRARY, falling: bool = False) -> Ball:
         """F of the entries, for a monotone f that is computed to a relative error and exactly at zero."""
+        arguments = (self.above, self.below) if falling else (self.below, self.above)
         ends = []
-        for side, argument in zip((-1, 1), (self.above, self.below) if falling else (self.below, self.above)):
+        for side, argument in zip((-1, 1), arguments, strict=True):
             value = np.asarray(f(argument), dtype=float)
             error = relative * np.abs(value) + ETA * (argument != 0) * (relative > 0)
             end = value + side * error

@@ -9,8 +9,8 @@ from kernelopt.certificates.lower.near import Proof, lower_bound
 from kernelopt.methods.results import closed_certificate
 from kernelopt.methods.similarity.iterate import Iterate
 from kernelopt.methods.similarity.settings import SETTINGS
+from kernelopt.numerics.factors import semidefinite_beyond
 from kernelopt.numerics.rounding import gamma
-from kernelopt.numerics.semidefinite import semidefinite_beyond
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.nearness import Block, Nearness
 from kernelopt.structure.structure import Structure

@@ -21,7 +21,7 @@ from kernelopt.methods.similarity.spectra.projection import (
     project_diagonal,
 )
 from kernelopt.methods.similarity.spectra.secular import secular_eigenvector, secular_root
-from kernelopt.numerics.simplex import on_simplex
+from kernelopt.numerics.norms import on_simplex
 from tests.every import every
 from tests.problems import labels, sample_weights, solved, targets
 
