@@ -72,7 +72,7 @@ from kernelopt.methods import DEFAULT_TOL, Cost, Learned, Method, Outcome, Progr
 from kernelopt.methods.control import Control
 from kernelopt.numerics import norms
 from kernelopt.numerics.ball import Ball
-from kernelopt.numerics.simplex import on_simplex
+from kernelopt.numerics.norms import on_simplex
 from kernelopt.running import check
 from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.parts import Part

@@ -9,7 +9,7 @@ from typing import Any
 
 from kernelopt.cli.output import Output
 from kernelopt.errors import PackageWarning
-from kernelopt.validation.options import suggestion
+from kernelopt.validation.messages import suggestion
 
 COLUMNS = {  # headings and the fields of `Listed`, for formulations and for all else
     False: {"kind": "kind", "name": "name", "package": "package", "what it is": "summary"},

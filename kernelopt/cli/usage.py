@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from kernelopt.validation.options import nearest_name
+from kernelopt.validation.messages import nearest_name
 
 MISSING = "the following arguments are required: "  # the beginning of the message of argparse
 

@@ -16,7 +16,7 @@ from kernelopt.kernels import Kernel, gaussian, identity, normalized, on_columns
 from kernelopt.methods.driver import caller_stack_level
 from kernelopt.records import record
 from kernelopt.validation import Array, as_generator, positive, shown
-from kernelopt.validation.options import nearest_name
+from kernelopt.validation.messages import nearest_name
 
 SCALE_FACTOR = 100.0
 """Standard deviation of a column, in units of the median one, above which a `ScaleWarning` is given.

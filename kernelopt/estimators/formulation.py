@@ -20,7 +20,7 @@ from kernelopt.grams import Grams
 from kernelopt.methods import Solution
 from kernelopt.records import Digest
 from kernelopt.validation import Array, one_of, shown
-from kernelopt.validation.options import suggestion
+from kernelopt.validation.messages import suggestion
 
 KEYWORDS = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)  # arguments with a name
 

@@ -14,10 +14,10 @@ from kernelopt.estimators.dictionary import Dictionary
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.grams import Grams
 from kernelopt.grams.caching import all_cached, pieces
-from kernelopt.grams.distances import distances
 from kernelopt.grams.evaluated import KernelStorage, groups, is_moderate, is_numeric
-from kernelopt.grams.normalized import KnownConstants, ScaledStorage
+from kernelopt.grams.normalized import ScaledStorage
 from kernelopt.kernels import Kernel, normalized
+from kernelopt.kernels.profile import distances
 from kernelopt.numerics.factors import RANK_TOLERANCE
 from kernelopt.records import record
 from kernelopt.running import Steps
@@ -199,7 +199,7 @@ def scaled_by(grams: Grams, normalize: str, weights: Array) -> tuple[Grams, Arra
 
 def divided(grams: Grams, constants: Array) -> Grams:
     """Return the kernels divided by constants of shape (m,)."""
-    return Grams(ScaledStorage(grams.storage, KnownConstants(constants)))
+    return Grams(ScaledStorage(grams.storage, constants))
 
 
 def forget_matrices(grams: Grams) -> None:
@@ -209,7 +209,7 @@ def forget_matrices(grams: Grams) -> None:
     """
     storage = grams.storage
     if isinstance(storage, ScaledStorage):
-        storage, _ = storage.unscaled()
+        storage = storage.base
     if isinstance(storage, KernelStorage):
         storage.forget_matrices()
 

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from kernelopt.errors import LabelError, ShapeError
 from kernelopt.grams import Grams
 from kernelopt.grams.caching import chunks
+from kernelopt.numerics.decompositions import extreme_eigenvalues
 from kernelopt.numerics.factors import RANK_TOLERANCE
-from kernelopt.numerics.lanczos import extreme_eigenvalues
 from kernelopt.validation import PSD_TOLERANCE, Array, Floats, as_classes, as_float_array, is_real, plain
 
 Stack: TypeAlias = Grams | Floats

@@ -29,7 +29,7 @@ from kernelopt.structure.gate import check_problem, check_values
 from kernelopt.structure.structure import Structure
 from kernelopt.threads import one_blas_thread
 from kernelopt.validation import as_path, boolean, memory_size, positive, shown
-from kernelopt.validation.options import refuse_unknown
+from kernelopt.validation.messages import refuse_unknown
 
 DEFAULT_TOL = 1e-5  # the relative gap at which a solution is optimal, if no `tol` is given
 P = ParamSpec("P")

@@ -15,8 +15,8 @@ from cvxpy.constraints.zero import Equality
 
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.decompositions import eigenpairs, eigenvalues
+from kernelopt.numerics.norms import on_simplex
 from kernelopt.numerics.rounding import EIGENVALUE, gamma, norm_above, upwards
-from kernelopt.numerics.simplex import on_simplex
 from kernelopt.structure.affine import Affine
 from kernelopt.validation import Array
 

@@ -140,8 +140,8 @@ def test_a_fitted_model_holds_no_matrices(cancer):
     model = MKLClassifier(KERNELS).fit(X, y)
     (part,) = model.solution_.learned[0].parts
     leaf = part.grams.storage
-    while hasattr(leaf, "_base"):
-        leaf = leaf._base
+    while hasattr(leaf, "base"):
+        leaf = leaf.base
     assert not any(i in leaf._cache for i in range(len(KERNELS)))
     values = model.solution_.decision_function()  # the matrices are evaluated again
     assert np.allclose(values, model.decision_function(X[model._rows]))

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.conic.ladder import SolverAttempt
-from kernelopt.conic.options import check_taken, refused_option
+from kernelopt.conic.ladder import SolverAttempt, check_taken, refused_option
 from tests.every import every
 from tests.methods.cases import KS, N, Y, learning, weights
 from tests.problems import labels, points, solved

@@ -12,7 +12,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.extend import Entry, Profile, Programme, as_grams
-from kernelopt.kernels.elementary import squared_distances
+from kernelopt.kernels.profile import squared_distances
 from kernelopt.methods.exact.method import Exact
 from kernelopt.testing import (
     assert_certified,

@@ -8,8 +8,8 @@ import numpy as np
 
 from kernelopt.grams import Grams
 from kernelopt.grams.caching import pieces
-from kernelopt.grams.distances import distances
 from kernelopt.grams.interpolation import Interpolation
+from kernelopt.kernels.profile import distances
 from kernelopt.methods.engine.family import Family
 from kernelopt.methods.engine.panels import mirror
 from kernelopt.methods.engine.provider import Provider, Single, kept_positions

@@ -16,7 +16,7 @@ from kernelopt.methods.results import closed_certificate
 from kernelopt.methods.similarity.settings import SETTINGS
 from kernelopt.methods.sizing import CLOSED_SECONDS
 from kernelopt.numerics.decompositions import FACTORS, PRODUCT, VALUES
-from kernelopt.numerics.semidefinite import semidefinite_beyond
+from kernelopt.numerics.factors import semidefinite_beyond
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.nearness import Block, Nearness, read_nearness
 from kernelopt.structure.structure import Structure, every_multiplier

@@ -19,7 +19,7 @@ from kernelopt.methods.similarity.spectra.projection import (
     project_diagonal,
 )
 from kernelopt.methods.similarity.spectra.secular import secular_eigenvector, secular_root
-from kernelopt.numerics.simplex import on_simplex
+from kernelopt.numerics.norms import on_simplex
 from kernelopt.structure.nearness import read_nearness
 from tests.every import every
 from tests.problems import labels, sample_weights, solved, targets
