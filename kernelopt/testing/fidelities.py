@@ -8,11 +8,10 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.errors import ParameterError
 from kernelopt.fidelities import Fidelity, Proximal, Radial
 from kernelopt.methods.solve import solve
-from kernelopt.testing.findings import Findings, Property, apart, excess
-from kernelopt.validation import Array, shown
+from kernelopt.testing.findings import Findings, Property, apart, excess, require
+from kernelopt.validation import Array
 
 ORDER = 4  # of the matrices
 SCALES = np.geomspace(1e-3, 30.0, 8)  # of their entries: small and large beside the parameters of a fidelity
@@ -62,18 +61,11 @@ def check_fidelity(fidelity: Fidelity, *, seed: int = 0) -> Findings:
     >>> len(check_fidelity(ko.fidelities.l1()).stated)
     14
     """
-    if not isinstance(fidelity, Fidelity):
-        raise ParameterError(
-            f"check_fidelity takes a Fidelity, got {shown(fidelity)}. Create one, such as "
-            "kernelopt.fidelities.l1()."
-        )
+    require(fidelity, Fidelity, "check_fidelity", "Create one, such as kernelopt.fidelities.l1().")
     rng = np.random.default_rng(seed)
     drawn = [scale * rng.normal(size=(ORDER, ORDER)) for scale in SCALES]
     D = [np.zeros((ORDER, ORDER)), *(G + G.T for G in drawn)]
-    findings = Findings(repr(fidelity))
-    findings.state_all(properties(fidelity, D))
-    findings.raise_if_wrong()
-    return findings
+    return Findings(repr(fidelity)).state_all(properties(fidelity, D))
 
 
 def properties(L: Fidelity, matrices: list[Array]) -> Iterator[Property]:
