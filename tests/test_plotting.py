@@ -14,6 +14,7 @@ import pytest
 import kernelopt as ko
 from formulations import lanckriet, lp_norm
 from kernelopt.estimators import MKLClassifier
+from kernelopt.figures import CARETLEFT, CARETRIGHT
 from kernelopt.methods.learned import Learned, Part
 from kernelopt.plotting import (
     plot_bounds,
@@ -50,7 +51,11 @@ def test_bounds_are_drawn_at_their_values(solutions):
     ax = Figure().subplots()
     assert plot_bounds(solutions, {"single": 3.0}, ax=ax) is ax
     assert [bar.get_width() for bar in ax.patches] == pytest.approx([s.upper for s in solutions.values()])
-    assert any("single" in text.get_text() for text in ax.get_legend().get_texts())
+    ends = [(bound, row) for row, s in enumerate(solutions.values()) for bound in (s.lower, s.upper)]
+    arrows = [line for line in ax.lines if line.get_marker() in (CARETLEFT, CARETRIGHT)]
+    assert [tuple(line.get_xydata()[0]) for line in arrows] == ends
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names == ["certified lower bound", "certified upper bound", "single: 3"]
 
 
 def test_without_axes_new_ones_are_made(solutions):
