@@ -18,6 +18,7 @@ from kernelopt.figures import CARETLEFT, CARETRIGHT
 from kernelopt.methods.learned import Learned, Part
 from kernelopt.plotting import (
     plot_bounds,
+    plot_comparisons,
     plot_duality,
     plot_history,
     plot_kernels,
@@ -26,6 +27,7 @@ from kernelopt.plotting import (
 )
 
 mpl.use("Agg")
+from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 K = np.array([[[2.0, 0], [0, 2]], [[2, -2], [-2, 2]]])
@@ -56,6 +58,22 @@ def test_bounds_are_drawn_at_their_values(solutions):
     assert [tuple(line.get_xydata()[0]) for line in arrows] == ends
     names = [text.get_text() for text in ax.get_legend().get_texts()]
     assert names == ["certified lower bound", "certified upper bound", "single: 3"]
+
+
+def test_the_current_axes_stay_current_and_an_error_opens_no_figure(solutions):
+    opened, solution = pyplot.get_fignums(), solutions["hard"]
+    figure, (current, other) = pyplot.subplots(1, 2)
+    try:
+        pyplot.sca(current)
+        plot_weights({"a": solution}, ax=other)
+        plot_kernels(solution, ax=other)
+        plot_comparisons([[0, 1, 2]], ax=other)
+        assert pyplot.gca() is current
+        with pytest.raises(ko.InputError, match="names must be"):
+            plot_kernels(solution, names=["one"])
+        assert pyplot.get_fignums() == [*opened, figure.number]
+    finally:
+        pyplot.close(figure)
 
 
 def test_without_axes_new_ones_are_made(solutions):
