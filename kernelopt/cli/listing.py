@@ -1,8 +1,8 @@
 """List the losses, kernels, fidelities, methods and formulations that are installed.
 
 List the losses, kernels, fidelities and methods that are installed, and the formulations with the data
-that they take and their references, with those of other packages. Exit status: 0 if all can be used, 1 if
-a package names one that cannot be used, 2 on wrong use.
+that they take and their references. Other packages may bring some of all these. Exit status: 0 if all
+can be used, 1 if a package names one that cannot be used, 2 on wrong use.
 """
 
 from __future__ import annotations

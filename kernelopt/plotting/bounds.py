@@ -39,7 +39,7 @@ def plot_bounds(
     ----------
     solutions : dict from label to Solution, fitted estimator, or what `kernelopt.load` returns
     references : dict from label to value, optional
-        Values to compare with, such as that of the best single kernel. They are drawn as vertical lines.
+        Values to compare with, such as the value of the best single kernel. They are drawn as vertical lines.
     ax : matplotlib axes, optional
 
     Returns
@@ -71,7 +71,7 @@ def plot_bounds(
 
 
 def draw_row(ax: Any, row: int, solution: AnySolution, left: float, right: float) -> None:
-    """Draw the bounds of one solution, whose legend is that of the first row."""
+    """Draw the bounds of one solution; the first row names the markers in the legend."""
     lower, upper = float(solution.lower), float(solution.upper)
     below, above = np.isfinite(lower), np.isfinite(upper)
     if above:

@@ -40,7 +40,7 @@ def plot_comparisons(
     """Draw the pairs of points that are compared, with an arc from the less similar pair to the more similar.
 
     The pairs stand on a circle, clockwise from the top, in an order in which arcs lead forward. Where the
-    triplets contradict each other no such order exists: the arcs of all cycles are dark, and those of
+    triplets contradict each other no such order exists: the arcs of all cycles are dark, and the arcs of
     `feedback`, a small set without which there is no contradiction, are dashed. The pairs in contradictions
     are squares. Parts of the graph that share no pair stand side by side with a gap between them.
 

@@ -58,17 +58,17 @@ def plot_kernels(
     ----------
     solution : Solution or fitted estimator
         Of one kernel, which several risks may share. For a solution with several kernels, pass
-        `solution.learned[i]`. The kernels of an estimator are those of its problem: normalised, and mostly
+        `solution.learned[i]`. The kernels of an estimator are drawn as in its problem: normalised, and mostly
         centred. Its points are labelled by `classes_`. What `kernelopt.load` returns has no matrices.
     sort_by : "labels", "clusters", "none" or array of shape (N,), optional
         The order of the points: by the labels or targets y with unlabelled points last, by average linkage
         of the distances K_ii + K_jj - 2 K_ij of the learned kernel, as they are, or by given groups. By
-        default by labels where there are some, else by clusters. Labels of several risks with one kernel
-        are those of an estimator. Up to ten groups are named, and separated by lines.
+        default by labels where there are some, else by clusters. Of several risks with one kernel
+        an estimator has the labels. Up to ten groups are named, and separated by lines.
     most : int >= 1, default 7
         Base kernels that are drawn. The title tells how many there are.
     names : sequence of m str, optional
-        Names of the kernels; by default those of the stack.
+        Names of the kernels; by default the names of the stack.
     ax : matplotlib axes, optional
         They are the frame of the heat maps, which are their `child_axes`.
 
@@ -147,7 +147,7 @@ def have_one_kernel(one: Learned, other: Learned) -> bool:
 
 
 def labels_of(given: Any, machine: Learned) -> Any:
-    """Return the labels of the first n points: of an estimator its classes, else those of the machine.
+    """Return the labels of the first n points: of an estimator its classes, else the labels of the machine.
 
     They are None where there are none, and where several risks without an estimator have labels of their own.
     """

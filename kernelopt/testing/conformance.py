@@ -50,7 +50,7 @@ class ConformanceRow:
     solver, problem, status : str
         The names of both, and the status that the solver returns.
     truth, value : float
-        The true optimal value, and the one that the solver claims.
+        The true optimal value, and the value that the solver claims.
     error : float
         |value - truth| relative to |truth|.
     gap : float
@@ -145,7 +145,7 @@ def run_case(case: Case, solver: Any, tol: float = TOLERANCE) -> ConformanceRow 
 def certificate_of(form: ConicForm) -> tuple[Certificate | None, str]:
     """Return the certificate of the solver's point, or the reason why there is none.
 
-    If the solver has an alpha, the bounds are those of this alpha, and no machine is trained.
+    If the solver has an alpha, the bounds are computed from this alpha, and no machine is trained.
     """
     problem = form.problem
     try:

@@ -34,7 +34,7 @@ def check_fidelity(fidelity: Fidelity, *, seed: int = 0) -> Findings:
       what `project` returns, and the largest <U, D> - L*(U) in it is L(D), at which duals use it;
     * `trace_bound` is at least <I, D>;
     * if the fidelity is `Radial`, the square of its `scale` is above L and touches it;
-    * if it is `Proximal`, the objective of `proximal` is that of a conic solve, and `shares` returns
+    * if it is `Proximal`, `proximal` has the objective of a conic solve, and `shares` returns
       subgradients with the given sum.
 
     Parameters
@@ -69,7 +69,7 @@ def check_fidelity(fidelity: Fidelity, *, seed: int = 0) -> Findings:
 
 
 def properties(L: Fidelity, matrices: list[Array]) -> Iterator[Property]:
-    """Yield the properties of a fidelity at symmetric matrices D, the first of which is zero."""
+    """Yield the properties of a fidelity at symmetric matrices D, where the first is zero."""
     U, X = cp.Variable((ORDER, ORDER), symmetric=True), cp.Variable((ORDER, ORDER))
     yield "the expression is convex", 0, (not L.expression(Z).is_convex() for Z in [X])
     values = [L.value(D) for D in matrices]

@@ -14,7 +14,7 @@ from kernelopt.validation import shown
 
 Property = tuple[str, float, Iterable[float]]
 """A statement, a tolerance, and residuals: the statement holds if none of them is above the tolerance."""
-PLANTED_ROUNDING = 1e-9  # relative: a planted value differs so much from that of its rounded data, at most
+PLANTED_ROUNDING = 1e-9  # relative: the largest difference of a planted value from the optimum
 
 
 class Findings:

@@ -33,7 +33,7 @@ def check_formulation(
     * the gap of `solve()` is at most rtol, and the variables have values with the value of the solution;
     * `certify` at the values of the solution has a gap of at most rtol, and bounds that overlap
       with the bounds of the solution;
-    * the certified optimum of the dual relates to that of the problem as `claim` says;
+    * the certified optima of the dual and of the problem relate as `claim` says;
     * every programme leads to a point of the learning problem with the same optimum;
     * kernels and predictions are finite and have the shapes of the points;
     * every method that applies has bounds that contain the same optimum;
@@ -130,7 +130,7 @@ def check_example(findings: Findings, entry: Entry, seed: int, rtol: float) -> N
 
 
 def check_dual(findings: Findings, formulation: Formulation, solution: Solution, rtol: float) -> None:
-    """Check that the dual is a new problem, and that its bounds and those of the problem admit the claim."""
+    """Check that the dual is a new problem, and that both problems' bounds admit the claim."""
     state, dual = findings.state, formulation.dual()
     is_problem = isinstance(dual, cp.Problem)
     state("is a cp.Problem", is_problem, type(dual).__name__)
@@ -139,7 +139,7 @@ def check_dual(findings: Findings, formulation: Formulation, solution: Solution,
     found = solve(dual, tol=rtol)
     state("is certified", found.gap <= DUAL_FACTOR * rtol, found.certificate)
     slack = rtol * max(size(solution), size(found))
-    above = found.upper >= solution.lower - slack  # the dual's optimum can be at least that of the problem
+    above = found.upper >= solution.lower - slack  # the optimum of the dual can be the larger one
     below = found.lower <= solution.upper + slack
     minimises = isinstance(formulation.problem.objective, cp.Minimize)
     holds = {

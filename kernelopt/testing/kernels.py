@@ -41,7 +41,7 @@ def check_kernel(kernel: Kernel, X: Any = None, *, seed: int = 0) -> Findings:
     ----------
     kernel : Kernel
     X : array of shape (points, columns), or strings for a kernel of strings, at least four points, optional
-        By default twelve normal points with three columns, of which two are equal.
+        By default twelve normal points with three columns, the last point equal to the first.
     seed : int, default 0
 
     Returns
@@ -92,7 +92,7 @@ def properties(kernel: Kernel, X: Array) -> Iterator[Property]:
     reordered = (near(kernel(X[new]), K[np.ix_(new, new)]) for new in [order])
     yield "reordered points have the reordered Gram matrix", CLOSE, reordered
     diagonals = (near(k.diagonal(X), np.diag(K)) for k in [kernel])
-    yield "the diagonal is that of the Gram matrix", CLOSE, diagonals
+    yield "`gram_diagonal` is the diagonal of the Gram matrix", CLOSE, diagonals
     found = (np.abs(values) > NEGATIVE * largest).sum()
     yield "the rank is at most its bound", 0, (found - k.rank(X) for k in [kernel])
     profile, missed, lowest = kernel.profile(), 0.0, 0.0

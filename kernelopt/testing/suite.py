@@ -132,7 +132,7 @@ def planted_form(entry: Entry, seed: int, knobs: dict[str, Any]) -> tuple[ConicF
 
 
 def no_strong_duality() -> tuple[ConicForm, float]:
-    """Return min x over [[0, x, 0], [x, z, 0], [0, 0, x + 1]] >> 0: its value is 0, that of its dual -1.
+    """Return min x over [[0, x, 0], [x, z, 0], [0, 0, x + 1]] >> 0: its value is 0, and its dual has -1.
 
     The zero in the corner forces x = 0. There is no Slater point, and no dual point proves a bound above -1.
     """

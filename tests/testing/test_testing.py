@@ -303,7 +303,7 @@ WRONG_KERNELS = {
     "shape": (kernel_of(lambda X, Z: inner(X, Z)[1:, 1:]), "the Gram matrix has shape (12, 12): not"),
     "diagonal": (
         kernel_of(inner, gram_diagonal=lambda self, X: (X**2).sum(1) + 1e-6),
-        "the diagonal is that of the Gram matrix: not so",
+        "`gram_diagonal` is the diagonal of the Gram matrix: not so",
     ),
     "rank": (kernel_of(inner, gram_rank=lambda self, X: 2), "the rank is at most its bound: not so"),
     "profile": (
