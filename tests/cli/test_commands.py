@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -166,6 +167,19 @@ def test_ctrl_c_ends_the_command_where_a_solve_would_return_its_best_point(monke
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, former)
+
+
+def test_what_a_compiled_library_prints_goes_to_standard_error(monkeypatch, capfd):
+    def printing(options):
+        os.write(1, b"a name of a solver\n")
+        print("a row")
+        return 0
+
+    monkeypatch.setattr(demo, "run", printing)
+    with os.fdopen(1, "w", closefd=False) as stdout, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", stdout)
+        assert cli.main(["demo"]) == 0
+    assert capfd.readouterr() == ("a row\n", "a name of a solver\n")
 
 
 def test_a_warning_is_one_line_on_standard_error(monkeypatch):
