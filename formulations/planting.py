@@ -6,8 +6,8 @@ products with alpha are prescribed:
 
     K_m = g_m g_m' / s_m + R_m,    R_m alpha = 0,    s_m = g_m'alpha > 0,    hence    K_m alpha = g_m.
 
-The optimality conditions of the weights are conditions on the numbers s_m = alpha'K_m alpha. The value is
-that of the dual, l(alpha) - 1/2 alpha'K alpha, plus the price of the weights or of the kernel, if any.
+The optimality conditions of the weights are conditions on the numbers s_m = alpha'K_m alpha. The value
+is l(alpha) - 1/2 alpha'K alpha, the value of the dual, plus the price of the weights or of the kernel.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def kernels(
 ) -> Array:
     """Return K_m with z'K_m z = forms_m, sum_m weights_m K_m z = g, and all traces equal to `trace`.
 
-    Weights and forms are those of the m kernels of `knobs`, with weights'forms = z'g. A kernel
+    Weights and forms belong to the m kernels of `knobs`, with weights'forms = z'g. A kernel
     K_m = g_m g_m' / s_m + R_m with R_m >> 0 has a trace of at least |g_m|^2 / s_m, and every larger one is
     possible. "free" leaves the traces free, and "enough" chooses a fifth more, and one more, than the largest
     of these numbers: then R_m is not small beside the first part, however large that is.

@@ -27,7 +27,7 @@ numbers, `domain` names the function that checks them.
 
 **A fidelity** states `expression`, `subgradient` and `conjugate`, and `project` where the conjugate has
 infinite values. "first-order-dual" takes one that also has the method of `Radial`, for functions of the
-Frobenius norm, or those of `Proximal`. `check_fidelity` tests it.
+Frobenius norm, or the methods of `Proximal`. `check_fidelity` tests it.
 
 **A method** states `match`, `cost` and `run`: it reads a `Structure`, predicts a `Cost`, reports to a
 `Control`, and returns an `Outcome`. Long work calls `check` between its steps, which raises

@@ -20,7 +20,7 @@ def plot_history(solutions: Mapping[str, Any], *, gap: bool | None = None, ax: A
     Parameters
     ----------
     solutions : dict from label to Solution, fitted estimator, or what `kernelopt.load` returns
-        Such as those of one problem by several methods.
+        Such as solutions of one problem by several methods.
     gap : bool, optional
         Whether to draw the relative gap on a logarithmic axis instead of the two bounds. By default it is
         drawn if there are several solutions, whose bounds would lie on top of each other.
