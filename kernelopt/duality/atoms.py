@@ -21,7 +21,6 @@ from kernelopt.duality.operations import (
 from kernelopt.duality.symbols import dense
 from kernelopt.duality.tree import IDENTITY, ONE, Tree, flat, is_row, multiplied, number, with_ones
 
-LISTED = 8  # entries of an index up to which it is written
 TRANSPARENT = {
     "Promote", "symmetric_wrap", "psd_wrap", "nonneg_wrap", "nonpos_wrap", "nsd_wrap", "broadcast_to",
     "Distance", "Difference", "TripletGains", "FrobeniusNorm", "conj", "real", "skew_symmetric_wrap",
@@ -109,23 +108,6 @@ def largest(e: Any, *args: Tree) -> Tree:
     if len(args) != 2 or len(rest) != 1 or rest[0].ndim == 2:  # (X)_+ of a matrix is that of its eigenvalues
         return Tree("max", args)
     return rest[0].under("plus") if rest[0].factor > 0 else Tree("plus", tuple(rest))
-
-
-def part_of(e: Any) -> tuple[Any, Any]:
-    """Return the positions of the entries of a part by columns, and the whole of which it is a part."""
-    if type(e).__name__ not in ("index", "special_index"):
-        return np.arange(e.size).reshape(e.shape, order="F"), e
-    at, whole = part_of(e.args[0])
-    return at[getattr(e, "_orig_key", e.key)], whole
-
-
-def key_text(at: list[int], size: int) -> str:
-    """Return an index: i, i:j, or [i, j, ...], in which "..." stands for many entries."""
-    if len(at) == 1:
-        return str(at[0])
-    if at == list(range(at[0], at[-1] + 1)):
-        return f"{at[0] or ''}:{at[-1] + 1 if at[-1] + 1 < size else ''}"
-    return str(at) if len(at) <= LISTED else f"[{at[0]}, {at[1]}, ..., {at[-1]}]"
 
 
 def block(e: Any, *args: Tree) -> Tree:

@@ -16,21 +16,27 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.atoms.affine.affine_atom import AffAtom
 from cvxpy.atoms.affine.wraps import Wrap
-from cvxpy.constraints import Inequality
+from cvxpy.constraints import Equality, Inequality
 from cvxpy.constraints.constraint import Constraint
 from cvxpy.reductions.dcp2cone.dcp2cone import Dcp2Cone
 from cvxpy.transforms.indicator import indicator
 
 from kernelopt.duality.adjoints import adjoint, uniform, value_of
-from kernelopt.duality.cones import multipliers, slacks
 from kernelopt.duality.conjugates import CONJUGATES, NUMBERS, SUPPORTS, New
 from kernelopt.duality.lagrangian import Lagrangian, Multiplier, Term, pairing, times, total
 from kernelopt.errors import DualizationError
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.risk import Risk
-from kernelopt.structure.trees import risks, visible_variables, with_args
+from kernelopt.structure.trees import copied_constraint, risks, visible_variables, with_args
 
 STACKS = ("AddExpression", "Hstack", "Vstack", "Concatenate")  # atoms in which every argument has a weight
+SIGNED = ("Inequality", "NonNeg", "NonPos")
+LETTERS = {
+    "SOC": "ty",
+    "ExpCone": "uvw",
+    "PowCone3D": "uvw",
+    "PowConeND": "Wz",
+}  # of the multipliers of cones
 
 
 class Sweep:
@@ -167,12 +173,30 @@ class Sweep:
         variables, cones = found
         self.found.cones += [cone.set_label(label) for cone in cones]
         plus = type(c).__name__ in ("Inequality", "NonPos", "Equality", "Zero")
-        terms = [(v if plus else -v, e) for v, e in zip(variables, slacks(c), strict=True)]
+        slacks = [c.expr] if isinstance(c, Equality | Inequality) else c.args
+        terms = [(v if plus else -v, e) for v, e in zip(variables, slacks, strict=True)]
         multiplier = Multiplier(c, label, variables, terms, user=kind == "constraint ")
         self.found.multipliers.append(multiplier)
         for W, e in terms:
             self.visit(e, W)
         return multiplier
+
+
+def multipliers(c: Any, name: str, new: New) -> tuple[list[cp.Variable], list[Constraint]] | None:
+    """Return the multipliers of a constraint, and their cone beside their attributes; None where unknown."""
+    kind = type(c).__name__
+    if kind in LETTERS:
+        inside = "" if name == "v" else f"[{name.removeprefix('y[').removesuffix(']')}]"
+        y = [new(a.shape, letter + inside) for a, letter in zip(c.args, LETTERS[kind], strict=True)]
+        own = dict(zip(map(id, c.dual_variables), y, strict=True))
+        return y, [copied_constraint(c._dual_cone(), own)]
+    if kind not in (*SIGNED, "Equality", "Zero", "PSD"):
+        return None
+    e = getattr(c, "expr", c.args[0])
+    psd = kind == "PSD" and e.ndim == 2
+    symmetric = kind != "PSD" and e.ndim == 2 and e.size > 1 and e.is_symmetric()
+    v = new(e.shape, name, nonneg=kind in SIGNED, symmetric=symmetric, PSD=psd)
+    return [v], [] if psd or kind != "PSD" else [v >> 0]
 
 
 def multiplier_names(problem: cp.Problem) -> list[str]:
