@@ -13,6 +13,7 @@ from cvxpy.atoms.affine.wraps import Wrap
 from kernelopt.duality.squares import KernelProducts
 from kernelopt.structure.affine import affine
 from kernelopt.structure.trees import with_args
+from kernelopt.validation import Array
 
 
 def adjoint(node: Any, k: int, W: cp.Expression) -> cp.Expression:
@@ -29,9 +30,11 @@ def adjoint(node: Any, k: int, W: cp.Expression) -> cp.Expression:
 
 def value_of(e: cp.Expression) -> Any:
     """Return the value of an expression that is constant and has no parameters, None of any other."""
-    if not e.is_constant() or e.parameters():
-        return None
-    value = e.value
+    return None if not e.is_constant() or e.parameters() else dense(e.value)
+
+
+def dense(value: Any) -> Array:
+    """Return a value as a dense array."""
     return np.asarray(value.toarray() if hasattr(value, "toarray") else value, dtype=float)
 
 

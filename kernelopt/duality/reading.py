@@ -9,11 +9,16 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.atoms import ATOMS, EVEN, LINEAR, TRANSPARENT, by, is_constant
-from kernelopt.duality.operations import (
+from kernelopt.duality.atoms import (
+    ATOMS,
+    EVEN,
+    LINEAR,
+    TRANSPARENT,
     added,
+    by,
     divided,
     inner,
+    is_constant,
     listing,
     normed,
     shared,

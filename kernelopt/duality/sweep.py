@@ -23,7 +23,7 @@ from cvxpy.transforms.indicator import indicator
 
 from kernelopt.duality.adjoints import adjoint, uniform, value_of
 from kernelopt.duality.conjugates import CONJUGATES, NUMBERS, SUPPORTS, New
-from kernelopt.duality.lagrangian import Lagrangian, Multiplier, Term, pairing, times, total
+from kernelopt.duality.lagrangian import Multiplier, Term, pairing, times, total
 from kernelopt.errors import DualizationError
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.risk import Risk
@@ -40,7 +40,7 @@ LETTERS = {
 
 
 class Sweep:
-    """One backward sweep over a problem; `found` is its Lagrangian, as that of a minimisation.
+    """One backward sweep over a problem, which finds the parts of its Lagrangian, as that of a minimisation.
 
     Parameters
     ----------
@@ -49,6 +49,18 @@ class Sweep:
         The names in print of variables that have none of their own. Those of cone forms are added.
     bounds : iterable of (name, constraint)
         Constraints that the attributes of variables state, or that follow from the others.
+
+    Attributes
+    ----------
+    value : list of cvxpy expressions
+        The parts of the Lagrangian that are free of the variables.
+    gradient : dict from variable to list of cvxpy expressions
+        The parts of the gradient by each variable of the problem, of the cone forms of atoms without an
+        entry, and of the expressions of risks.
+    terms : list of Term
+    cones : list of cvxpy constraints
+        The dual cones of the multipliers.
+    multipliers : list of Multiplier
     """
 
     def __init__(
@@ -61,7 +73,9 @@ class Sweep:
         self.new = New({leaf.name() for leaf in leaves} | set(names.values()))
         self.new.first = "1" if len(risks(problem)) > 1 else ""
         self.new.psd = [c.args[0] for c in problem.constraints if isinstance(c, cp.constraints.PSD)]
-        self.found, self.names = Lagrangian(), names
+        self.names, self.gradient = names, dict[cp.Variable, list[cp.Expression]]()
+        self.value, self.cones = list[cp.Expression](), list[Constraint]()
+        self.terms, self.multipliers = list[Term](), list[Multiplier]()
         sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
         self.visit(problem.objective.args[0], cp.Constant(sign))
         for i, (c, name) in enumerate(zip(problem.constraints, multiplier_names(problem), strict=True)):
@@ -70,7 +84,7 @@ class Sweep:
             found.constraint, found.basis = c, basis
         for label, c in bounds:
             self.constrain(c, label, f"y[{label}]")
-        self.found.multipliers.sort(key=lambda m: not m.user)
+        self.multipliers.sort(key=lambda m: not m.user)
 
     def visit(self, e: Any, W: cp.Expression) -> None:
         """Add <W, e> to the Lagrangian, for a weight W of the shape of e."""
@@ -81,9 +95,9 @@ class Sweep:
             for c in e.args:
                 self.constrain(c, "domain", "y[domain]")
         elif e.is_constant():
-            self.found.value.append(pairing(W, e))
+            self.value.append(pairing(W, e))
         elif isinstance(e, cp.Variable):
-            self.found.gradient.setdefault(e, []).append(W)
+            self.gradient.setdefault(e, []).append(W)
         elif not self.by_table(e, W):
             if isinstance(e, AffAtom):
                 self.visit_affine(e, W)
@@ -124,7 +138,7 @@ class Sweep:
         domain = [*stated.domain, *(c for y, a in pairs for c in monotone(y, a))]
         for c in domain:
             c.set_label(c.label or called)
-        self.found.terms.append(Term(g, u, sign, pairs, cost, domain))
+        self.terms.append(Term(g, u, sign, pairs, cost, domain))
         for y, a in pairs:
             self.visit(a, y)
         return True
@@ -157,8 +171,8 @@ class Sweep:
         self.visit(form.objective.args[0].args[0], W if convex else -W)
         for v, a in zip(inner, g.args, strict=True):
             if v is not a:
-                y = total(self.found.gradient.pop(v, [cp.Constant(np.zeros(v.shape))]))
-                self.found.cones += [c.set_label(called) for c in monotone(y, a)]
+                y = total(self.gradient.pop(v, [cp.Constant(np.zeros(v.shape))]))
+                self.cones += [c.set_label(called) for c in monotone(y, a)]
                 self.visit(a, y)
 
     def constrain(self, c: Any, label: str, name: str, kind: str = "") -> Multiplier:
@@ -171,12 +185,12 @@ class Sweep:
                 f"{type(c).__name__} in {label} in dualize. Write it with other constraints."
             )
         variables, cones = found
-        self.found.cones += [cone.set_label(label) for cone in cones]
+        self.cones += [cone.set_label(label) for cone in cones]
         plus = type(c).__name__ in ("Inequality", "NonPos", "Equality", "Zero")
         slacks = [c.expr] if isinstance(c, Equality | Inequality) else c.args
         terms = [(v if plus else -v, e) for v, e in zip(variables, slacks, strict=True)]
         multiplier = Multiplier(c, label, variables, terms, user=kind == "constraint ")
-        self.found.multipliers.append(multiplier)
+        self.multipliers.append(multiplier)
         for W, e in terms:
             self.visit(e, W)
         return multiplier

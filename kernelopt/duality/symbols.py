@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.operations import transposed
+from kernelopt.duality.adjoints import dense
+from kernelopt.duality.atoms import transposed
 from kernelopt.duality.tree import IDENTITY, ONES, Tree, is_row, leaf, number
 from kernelopt.duality.written import fresh
 from kernelopt.grams import Grams
@@ -193,11 +194,6 @@ def multiple(array: Array, other: Array) -> float:
     with np.errstate(all="ignore"):
         k = float(f"{array.flat[at] / other.flat[at]:.12g}")  # 1, and not 0.9999999999999999
         return k if np.abs(array - k * other).max() <= SAME * np.abs(array).max() else 0.0
-
-
-def dense(value: Any) -> Array:
-    """Return a value as a dense array."""
-    return np.asarray(value.toarray() if hasattr(value, "toarray") else value, dtype=float)
 
 
 def same_entries(value: Array) -> bool:

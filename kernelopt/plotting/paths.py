@@ -40,7 +40,7 @@ class Along(NamedTuple):
 def bounds_along(problem: cp.Problem, path: Sequence[Any], points: int) -> Along:
     """Return the primal and the dual values on the segments between dual variables."""
     dual = dualize(problem)
-    structure, terms = dual.made.structure, dual.made.swept.lagrangian.terms
+    structure, terms = dual.swept.structure, dual.swept.terms
     known = [(term, alpha) for term in terms for alpha in term.alphas]
     if len(structure.risks) != 1 or len(known) != 1:
         raise InputError(
@@ -65,8 +65,8 @@ def bounds_along(problem: cp.Problem, path: Sequence[Any], points: int) -> Along
     with COMPILING, quietly(), np.errstate(all="ignore"), kept(users):
         pairs = []
         for t in position:
-            lower = solved_at(dual.made.swept, {id(known[0][0].atom): at(corners, t)})
-            response = dual.made.swept.point()
+            lower = solved_at(dual.swept, {id(known[0][0].atom): at(corners, t)})
+            response = dual.swept.point()
             if [v.id for v in dual.variables()] == [known[0][1].id]:  # in closed form
                 lower = structure.sign * float(dual.objective.value)
             joined = [np.array([p[id_] for p in points_of if p is not None]) for id_ in ids]
@@ -74,7 +74,7 @@ def bounds_along(problem: cp.Problem, path: Sequence[Any], points: int) -> Along
                 response = {id_: at(values, t) for id_, values in zip(ids, joined, strict=True)}
             for v in users:
                 v.save_value(response[v.id])
-            pairs.append((lower, objective(dual.made.swept)))
+            pairs.append((lower, objective(dual.swept)))
     lower, upper = np.array(pairs).T
     if structure.maximize:
         lower, upper = -upper, -lower

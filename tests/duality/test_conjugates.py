@@ -60,7 +60,7 @@ def maximum(g, weight, u):
     """The maximum that is stated for an atom with a weight: numbers, or a variable equal to u."""
     if weight.is_constant():
         price = cp.multiply(weight if g.is_atom_convex() else -weight, g)
-        stated = Sweep(cp.Problem(cp.Minimize(cp.sum(price))), {}).found.terms[0]
+        stated = Sweep(cp.Problem(cp.Minimize(cp.sum(price))), {}).terms[0]
     else:
         stated = CONJUGATES[type(g).__name__](g, weight, New({"x"}))
     if stated is None:
