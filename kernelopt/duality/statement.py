@@ -11,17 +11,17 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.transforms.indicator import indicator
 
+from kernelopt.duality.equations import CONES, implied_constraints, kind_of
 from kernelopt.duality.reading import LEQ, Reader, is_identity
 from kernelopt.duality.symbols import OBJECTIVE
 from kernelopt.duality.tree import ZERO, Tree, enumerated, formula, leaf, listed
 from kernelopt.duality.written import SUM, fresh, word
-from kernelopt.language.penalty import weighted
+from kernelopt.language.penalty import Penalty, half_square, weighted
 from kernelopt.structure.structure import RiskTerm, Structure
 from kernelopt.structure.trees import nodes, replaced
 
 SIGNS = {
     "nonneg": (">= 0", r"\geq 0"), "nonpos": ("<= 0", r"\leq 0"),
-    "pos": ("> 0", "> 0"), "neg": ("< 0", "< 0"),
     "PSD": (">> 0", r"\succeq 0"), "NSD": ("<< 0", r"\preceq 0"),
     "boolean": ("in {0, 1}", r"\in \{0, 1\}"), "integer": ("integer", r"\ \mathrm{integer}"),
     "diag": ("diagonal", r"\ \mathrm{diagonal}"),
@@ -81,14 +81,20 @@ def statement_of(
     notation: Reader,
     tags: Tags | None = None,
 ) -> Statement:
-    """Return a statement of an objective and constraints, with the signs and bounds of its variables."""
+    """Return a statement of an objective and constraints, with the signs and bounds of its variables.
+
+    `tags` has the multipliers of bounds under "x lower" and the like.
+    """
+    bounds = dict(implied_constraints(variables, notation.names, {}))
+    found = {id(c): (tags or {}).get(name, ()) for name, c in bounds.items()}
+    lines = lines + constraint_lines(list(bounds.values()), notation, found, "the bounds")
     names = {notation(v): v for v in variables if id(v) not in notation.substitutes}
     for i, line in enumerate(lines):  # y <= e with y >= 0 is 0 <= y <= e
         v = names.get(line.chain[0])
-        if v is not None and v.attributes["nonneg"] and line.chain[1:2] == (LEQ,) and len(line.chain) == 3:
+        if v is not None and kind_of(v) == "nonneg" and line.chain[1:2] == (LEQ,) and len(line.chain) == 3:
             lines[i] = Line((ZERO, LEQ, *line.chain), line.tag)
             del names[line.chain[0]]
-    lines = lines + sign_lines(list(names.values()), notation) + bound_lines(variables, notation, tags or {})
+    lines += sign_lines(list(names.values()), notation)
     over = enumerated([notation(v) for v in variables])
     return Statement(maximize, tuple(over), value, tuple(lines))
 
@@ -138,24 +144,11 @@ def sign_lines(variables: Sequence[cp.Variable], notation: Reader) -> list[Line]
     """Return the signs and cones of variables as lines."""
     found = []
     for name, (text, tex) in SIGNS.items():
-        shown = enumerated([notation(v) for v in variables if v.attributes[name] is True])
+        have = (v for v in variables if kind_of(v) == name or (name not in CONES and v.attributes[name]))
+        shown = enumerated([notation(v) for v in have])
         if shown:
             found.append(Line((formula(f"@0 {text}", f"@0 {tex}", listed(shown), binds=SUM),)))
     return found
-
-
-def bound_lines(variables: Sequence[cp.Variable], notation: Reader, tags: Tags) -> list[Line]:
-    """Return the bounds of variables as lines; `tags` has their multipliers under "name lower"."""
-    lines = []
-    for v in variables:
-        made, found = [], {}
-        for side, limit in zip(("lower", "upper"), v.attributes.get("bounds") or (), strict=False):
-            limit = cp.Expression.cast_to_const(limit)
-            if not isinstance(limit, cp.Constant) or not np.isinf(limit.value).all():
-                made.append(v >= limit if side == "lower" else v <= limit)
-                found[id(made[-1])] = tags.get(f"{v.name()} {side}", ())
-        lines += constraint_lines(made, notation, found, f"the bounds of {notation(v).text}")
-    return lines
 
 
 @dataclass(frozen=True)
@@ -235,19 +228,11 @@ def explicit_risk(term: RiskTerm, notation: Reader, suffix: str) -> ExplicitRisk
         squares.append(cp.Variable())
         tree = Tree("inverse form", (notation(f), kernel(K, n, notation)))
         notation.substitutes[id(squares[-1])] = tree
-    value = length_square(squares, learner.norm) / 2 + loss
+    lengths = tuple(Penalty(s, s, cp.sqrt(s), "semidefinite") for s in squares)
+    value = half_square(lengths, learner.norm) + loss
     fit = z == cp.sum([*functions, *bias])
     constraints = [c for node in indicators for c in node.args]
     return ExplicitRisk(value, [*functions, *bias, z, *slacks], fit, constraints)
-
-
-def length_square(squares: list[cp.Variable], norm: float) -> cp.Expression:
-    """Return |(|f_m|)_m|^2 of the squares |f_m|^2, for the block norm of a risk."""
-    if len(squares) == 1 or norm == 2:
-        return cp.sum(squares)
-    if np.isinf(norm):
-        return cp.maximum(*squares)
-    return cp.square(cp.norm(cp.hstack([cp.sqrt(s) for s in squares]), norm))
 
 
 def kernel(K: cp.Expression, n: int, notation: Reader) -> Tree:

@@ -55,21 +55,13 @@ def binary_entropy(g: Any, u: cp.Expression, new: New) -> Conjugate:
 
 
 @conjugate("log_det", numbers=True)
-def log_determinant(g: Any, u: cp.Expression, new: New) -> Conjugate:
-    """-log det X: -Z with the cost -u log det(Z / u) - n u.
-
-    For a multiplier u it is sum_i u log(u / L_ii) - n u, with a lower triangular L and
-    [[Diag(diag(L)), L'], [L, Z]] >> 0, which says that prod_i L_ii <= det Z.
-    """
-    X, n = g.args[0], g.args[0].shape[0]
+def log_determinant(g: Any, u: cp.Expression, new: New) -> Conjugate | None:
+    """-log det X: -Z with the cost -u log det(Z / u) - n u, of a multiplier a cone block."""
+    if not u.is_constant():
+        return None
+    X, c = g.args[0], float(u.value)
     Z = new(X.shape, "Z", PSD=True)
-    if u.is_constant():
-        c = float(u.value)
-        return Conjugate([(-Z, X)], -c * cp.log_det(Z) + c * n * (np.log(c) - 1))
-    L = new((n, n), "L")
-    d, zeros = cp.diag(L), [cp.upper_tri(L) == 0] if n > 1 else []
-    cone = cp.bmat([[cp.diag(d), L.T], [L, Z]]) >> 0
-    return Conjugate([(-Z, X)], cp.sum(cp.rel_entr(spread(u, (n,)), d)) - n * u, [cone, *zeros])
+    return Conjugate([(-Z, X)], -c * cp.log_det(Z) + c * X.shape[0] * (np.log(c) - 1))
 
 
 NEGLIGIBLE = 1e-12  # relative: eigenvalues of a quadratic form below this count as zero
