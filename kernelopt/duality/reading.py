@@ -27,7 +27,7 @@ from kernelopt.duality.atoms import (
     unsigned,
 )
 from kernelopt.duality.symbols import Symbols
-from kernelopt.duality.tree import ONE, Tree, formula, is_row, leaf, multiplied
+from kernelopt.duality.tree import IDENTITY, Tree, formula, is_row, leaf, multiplied
 from kernelopt.duality.written import SUM
 from kernelopt.structure.affine import entries_of
 
@@ -104,10 +104,10 @@ class Reader:
         a = self.part(alpha)
 
         def form(K: Tree) -> Tree:
-            tree = square(a) if K == ONE else Tree("form", (a, K))
+            tree = square(a) if K == IDENTITY else Tree("form", (a, K))
             return tree if gamma is None else divided(tree, self.part(gamma))
 
-        return form(ONE) if is_identity(grams) else self.each(grams, form)
+        return self.each(grams, form)
 
     def kernel(self, e: Any) -> Tree:
         """Return K(theta), which is sum_m theta_m K_m."""
@@ -180,11 +180,6 @@ class Reader:
             if not one.factor or (other.factor and sign is GEQ):
                 one, other, sign = other, one, OTHER[sign]
         return [one, sign, other]
-
-
-def is_identity(grams: Any) -> bool:
-    """Whether a stack is the identity matrix alone."""
-    return len(grams) == 1 and np.array_equal(grams.gram(0), np.eye(grams.n_points))
 
 
 NODES: dict[str, Callable[[Reader, Any], Tree]] = {  # what brings names, or the learning of kernels

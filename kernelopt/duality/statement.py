@@ -12,7 +12,7 @@ import numpy as np
 from cvxpy.transforms.indicator import indicator
 
 from kernelopt.duality.equations import CONES, implied_constraints, kind_of
-from kernelopt.duality.reading import LEQ, Reader, is_identity
+from kernelopt.duality.reading import LEQ, Reader
 from kernelopt.duality.symbols import OBJECTIVE
 from kernelopt.duality.tree import ZERO, Tree, enumerated, formula, leaf, listed
 from kernelopt.duality.written import SUM, fresh, word
@@ -238,7 +238,7 @@ def explicit_risk(term: RiskTerm, notation: Reader, suffix: str) -> ExplicitRisk
 def kernel(K: cp.Expression, n: int, notation: Reader) -> Tree:
     """Return the tree of a kernel; a constant one, or the constant part of one, is named as a Gram matrix."""
     for weights, grams in weighted(K) or []:
-        if weights.is_constant() and len(grams) == 1 and not is_identity(grams):
+        if weights.is_constant() and len(grams) == 1:
             given = str(K.name()) if isinstance(K, cp.Constant) else ""
             notation.symbols.declare_stack(grams, given if given.isidentifier() else "")
     return notation(K[:n, :n] if K.shape[0] > n and isinstance(K, cp.Variable) else K)

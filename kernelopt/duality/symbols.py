@@ -101,7 +101,7 @@ class Symbols:
         letter = self.declare_stack(grams)
         m, n = len(grams), self.stacks[letter].n_points
         if m == 1:
-            return self.array(self.stacks[letter].gram(0), "", "factor")
+            return self.constant(cp.Constant(self.stacks[letter].gram(0), name=""), "factor")
         self.used[f"{letter}_m"] = f"({m}, {n}, {n})  Gram matrices, m = 1, ..., {m}"
         tex = re.sub(r"_\{(\d+)\}", r"^{(\1)}", leaf(letter).tex)
         return leaf(f"{letter}_m", (n, n), True, f"{tex}_m")
