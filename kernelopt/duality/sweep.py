@@ -16,7 +16,7 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.atoms.affine.affine_atom import AffAtom
 from cvxpy.atoms.affine.wraps import Wrap
-from cvxpy.constraints import Equality, Inequality
+from cvxpy.constraints import Inequality
 from cvxpy.constraints.constraint import Constraint
 from cvxpy.reductions.dcp2cone.dcp2cone import Dcp2Cone
 from cvxpy.transforms.indicator import indicator
@@ -30,7 +30,14 @@ from kernelopt.language.risk import Risk
 from kernelopt.structure.trees import copied_constraint, risks, visible_variables, with_args
 
 STACKS = ("AddExpression", "Hstack", "Vstack", "Concatenate")  # atoms in which every argument has a weight
-SIGNED = ("Inequality", "NonNeg", "NonPos")
+PLUS = ("Inequality", "NonPos", "Equality", "Zero")  # constraints e <= 0 and e == 0
+WORDS = {
+    **dict.fromkeys(PLUS, "nu"),
+    "Inequality": "lambda",
+    "NonNeg": "lambda",
+    "NonPos": "lambda",
+    "PSD": "Z",
+}
 LETTERS = {
     "SOC": "ty",
     "ExpCone": "uvw",
@@ -178,45 +185,36 @@ class Sweep:
     def constrain(self, c: Any, label: str, name: str, kind: str = "") -> Multiplier:
         """Add a constraint of the problem, of an atom, or of neither with its multipliers."""
         self.new.of = f"the {kind}{label.removeprefix('constraint ')}"
-        found = multipliers(c, name, self.new)
-        if found is None:
+        cone, slacks, cones = type(c).__name__, c.args, list[Constraint]()
+        if cone in LETTERS:
+            inside = "" if name == "v" else f"[{name.removeprefix('y[').removesuffix(']')}]"
+            letters = zip(slacks, LETTERS[cone], strict=True)
+            y = [self.new(a.shape, letter + inside) for a, letter in letters]
+            cones = [copied_constraint(c._dual_cone(), dict(zip(map(id, c.dual_variables), y, strict=True)))]
+        elif cone in WORDS:
+            e, word = getattr(c, "expr", slacks[0]), WORDS[cone]
+            matrix, slacks = e.ndim == 2 and (word == "Z" or e.size > 1), [e]
+            given = {"nonneg": word == "lambda", "PSD": word == "Z" and matrix}
+            given["symmetric"] = word != "Z" and matrix and e.is_symmetric()
+            y = [self.new(e.shape, name, **given)]
+            cones = [y[0] >> 0] if word == "Z" and not matrix else []
+        else:
             raise DualizationError(
                 "the constraints of a problem must be in cones whose duals are known, got a "
-                f"{type(c).__name__} in {label} in dualize. Write it with other constraints."
+                f"{cone} in {label} in dualize. Write it with other constraints."
             )
-        variables, cones = found
-        self.cones += [cone.set_label(label) for cone in cones]
-        plus = type(c).__name__ in ("Inequality", "NonPos", "Equality", "Zero")
-        slacks = [c.expr] if isinstance(c, Equality | Inequality) else c.args
-        terms = [(v if plus else -v, e) for v, e in zip(variables, slacks, strict=True)]
-        multiplier = Multiplier(c, label, variables, terms, user=kind == "constraint ")
+        self.cones += [dual.set_label(label) for dual in cones]
+        terms = [(v if cone in PLUS else -v, e) for v, e in zip(y, slacks, strict=True)]
+        multiplier = Multiplier(c, label, y, terms, user=kind == "constraint ")
         self.multipliers.append(multiplier)
         for W, e in terms:
             self.visit(e, W)
         return multiplier
 
 
-def multipliers(c: Any, name: str, new: New) -> tuple[list[cp.Variable], list[Constraint]] | None:
-    """Return the multipliers of a constraint, and their cone beside their attributes; None where unknown."""
-    kind = type(c).__name__
-    if kind in LETTERS:
-        inside = "" if name == "v" else f"[{name.removeprefix('y[').removesuffix(']')}]"
-        y = [new(a.shape, letter + inside) for a, letter in zip(c.args, LETTERS[kind], strict=True)]
-        own = dict(zip(map(id, c.dual_variables), y, strict=True))
-        return y, [copied_constraint(c._dual_cone(), own)]
-    if kind not in (*SIGNED, "Equality", "Zero", "PSD"):
-        return None
-    e = getattr(c, "expr", c.args[0])
-    psd = kind == "PSD" and e.ndim == 2
-    symmetric = kind != "PSD" and e.ndim == 2 and e.size > 1 and e.is_symmetric()
-    v = new(e.shape, name, nonneg=kind in SIGNED, symmetric=symmetric, PSD=psd)
-    return [v], [] if psd or kind != "PSD" else [v >> 0]
-
-
 def multiplier_names(problem: cp.Problem) -> list[str]:
     """Return y[label] for each constraint; lambda, nu or Z without one, numbered if several."""
-    words = {"Inequality": "lambda", "NonNeg": "lambda", "NonPos": "lambda", "PSD": "Z"}
-    found = [f"y[{c.label}]" if c.label else words.get(type(c).__name__, "nu") for c in problem.constraints]
+    found = [f"y[{c.label}]" if c.label else WORDS.get(type(c).__name__, "nu") for c in problem.constraints]
     counts, seen = Counter(found), Counter[str]()
     for i, (c, word) in enumerate(zip(problem.constraints, found, strict=True)):
         seen[word] += 1
