@@ -53,7 +53,7 @@ def plot_duality(problem: cp.Problem, path: Sequence[Any], *, points: int = 41, 
         If the problem has no risk or several, or the path fewer than two corners or ones of another length.
     """
     dual, points = dualize(problem), whole(points, "points", 2)
-    swept, structure = dual.made.swept, dual.made.structure
+    swept, structure = dual.swept, dual.made.structure
     known = [(term, alpha) for term in swept.lagrangian.terms for alpha in term.alphas]
     if len(structure.risks) != 1 or len(known) != 1:
         raise InputError(
