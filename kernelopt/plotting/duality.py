@@ -53,8 +53,8 @@ def plot_duality(problem: cp.Problem, path: Sequence[Any], *, points: int = 41, 
         If the problem has no risk or several, or the path fewer than two corners or ones of another length.
     """
     dual, points = dualize(problem), whole(points, "points", 2)
-    swept, structure = dual.swept, dual.made.structure
-    known = [(term, alpha) for term in swept.lagrangian.terms for alpha in term.alphas]
+    swept, structure = dual.swept, dual.swept.structure
+    known = [(term, alpha) for term in swept.terms for alpha in term.alphas]
     if len(structure.risks) != 1 or len(known) != 1:
         raise InputError(
             f"a path of dual variables needs a problem with one risk, got {len(structure.risks)} in "
