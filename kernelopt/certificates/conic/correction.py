@@ -52,7 +52,7 @@ class CorrectionSystem(NamedTuple):
         """
         approximation = (np.abs(self.R) @ Ball(self.scale * size[self.columns])).above
         # Any v > 0 is valid. A multiple of the second term of the series is added to make q small.
-        v = np.maximum(approximation + 4 * (self.residual @ approximation), np.nextafter(0.0, 1.0))
+        v = np.maximum(approximation + 4 * (self.residual @ approximation), np.finfo(float).tiny)
         q = Ball(float(((self.residual @ Ball(v)) / v).above.max()))
         if not q.mid <= CONTRACTION:
             return None
