@@ -21,11 +21,9 @@ import pytest
 import scipy.sparse as sp
 
 from kernelopt.certificates.conic.cones import ConeProgram, Interval, curvature, verified_semidefinite
-from kernelopt.certificates.conic.correction import correction_system
 from kernelopt.certificates.conic.dual_cones import interior_point, into_dual_cone
-from kernelopt.certificates.conic.lagrangian import dual_value
-from kernelopt.certificates.conic.least_norm import LeastNormCorrection
-from kernelopt.certificates.conic.proofs import farkas, repaired_bound
+from kernelopt.certificates.conic.lagrangian import correction_system, dual_value
+from kernelopt.certificates.conic.proofs import LeastNormCorrection, farkas, repaired_bound
 from kernelopt.certificates.conic.tightening import tightened
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.rounding import norm_above

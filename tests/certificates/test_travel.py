@@ -23,7 +23,7 @@ import pytest
 import kernelopt as ko
 from formulations import lanckriet, lp_norm, triplet_lp
 from kernelopt.certificates import check
-from kernelopt.certificates.exceeded import risk_above_its_bound
+from kernelopt.certificates.impossible import risk_above_its_bound
 from kernelopt.certificates.statements.conflicts import inseparable, linear_conflict
 from kernelopt.certificates.statements.statement import rounded
 from kernelopt.certificates.statements.witness import exact_seconds
