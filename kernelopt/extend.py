@@ -59,7 +59,7 @@ Arguments are checked by functions that raise with what is wrong: `positive`, `w
 """
 
 from kernelopt.catalog import Entry, Planted
-from kernelopt.certificates.bounded import BoundedProblem
+from kernelopt.certificates.certificate import BoundedProblem
 from kernelopt.certificates.gap import FLOOR_SHARE
 from kernelopt.certificates.statements.statement import Statement
 from kernelopt.duality.conjugates import Conjugate, conjugate

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 import warnings
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 
 from kernelopt.certificates.gap import relative_gap
@@ -203,3 +205,22 @@ class Certificate:
     def __str__(self) -> str:
         text = f"{self.lower:.9g} <= optimum <= {self.upper:.9g} (gap {self.gap:.1e}, {self.route})"
         return text + (f": {self.reason}" if self.reason else "") + self.assumed
+
+
+Values = dict[int, np.ndarray]  # by variable id
+Multipliers = dict[str, Any]  # by label of the constraint; None where the solver returned none
+
+
+class BoundedProblem(cp.Problem, ABC):  # type: ignore[misc]
+    """A problem without risks whose optimum is bounded in closed form, by formulas of its paper.
+
+    `solve` uses these bounds, whichever method found the point, and `certify` uses them where they are
+    better than the general ones. They must hold for any values and multipliers.
+    """
+
+    @abstractmethod
+    def bounds(self, values: Values, multipliers: Multipliers) -> Certificate:
+        """Return bounds from the values and multipliers of a solver, which need not be feasible.
+
+        The keys of the certificate's point are the problem's variables.
+        """

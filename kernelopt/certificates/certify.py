@@ -10,12 +10,13 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.certificates.bounded import BoundedProblem
-from kernelopt.certificates.certificate import Certificate
+from kernelopt.certificates.certificate import BoundedProblem, Certificate
 from kernelopt.certificates.conic.multipliers import Bound
 from kernelopt.certificates.gap import FLOOR_SHARE, floor, floor_of_coefficients, relative_gap
 from kernelopt.certificates.lower.choices import best_bound
-from kernelopt.certificates.statements.sources import read_source
+from kernelopt.certificates.statements.aligned import read_alignment
+from kernelopt.certificates.statements.columns import Source
+from kernelopt.certificates.statements.learning import read_learning
 from kernelopt.certificates.upper.candidates import (
     Bounds,
     as_alphas,
@@ -241,3 +242,12 @@ def rounding_note(lower: float, upper: float, gap_floor: float, rounding: float)
 def violations_text(remaining: list[Violation]) -> str:
     """Return the largest violations as text."""
     return ", ".join(f"{v.name} (by {v.size:.1e})" for v in remaining[:MOST_NAMED])
+
+
+def read_source(structure: Structure) -> Source | str:
+    """Return the source of a problem, or the reason why its certificates cannot be saved."""
+    learning = read_learning(structure)
+    if not isinstance(learning, str) or structure.risks:
+        return learning
+    alignment = read_alignment(structure)
+    return alignment if not isinstance(alignment, str) else f"{learning}; {alignment}"

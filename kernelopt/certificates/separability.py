@@ -7,7 +7,7 @@ import warnings
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.certificates.exceeded import unattainable
+from kernelopt.certificates.impossible import unattainable
 from kernelopt.certificates.statements.conflicts import inseparable
 from kernelopt.conic.costs import DENSE_ENTRY
 from kernelopt.conic.ladder import ladder, run_solver

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernelopt.certificates import Certificate
-from kernelopt.certificates.bounded import BoundedProblem
+from kernelopt.certificates.certificate import BoundedProblem
 from kernelopt.certificates.certify import certificate_at
 from kernelopt.certificates.gap import floor
 from kernelopt.certificates.lower.choices import signed_bound

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernelopt.certificates.bounded import BoundedProblem
+from kernelopt.certificates.certificate import BoundedProblem
 from kernelopt.conic.costs import Cones
 from kernelopt.structure.combined.cone import read_combined_cone
 from kernelopt.structure.counting import count_user, risk_stacks

@@ -117,8 +117,11 @@ class Ball:
     def __rmatmul__(self, A: Any) -> Ball:
         """A b for an exact A of k entries in a row, with the error |A| r_b + gamma_k |A||b| + k eta."""
         k, size = int(np.max(np.diff(A.tocsr().indptr), initial=1)) if issparse(A) else A.shape[-1], abs(A)
-        counts = np.not_equal(size @ np.not_equal(self.size, 0).astype(float), 0)
-        rad = gamma(k) * (size @ np.abs(self.mid)) + 4 * ETA * k * counts
+        sums = size @ np.abs(self.mid)
+        counts = np.not_equal(sums, 0)
+        if not counts.all():  # their products are zero, or underflow
+            counts = np.not_equal(size @ np.not_equal(self.size, 0).astype(float), 0)
+        rad = gamma(k) * sums + 4 * ETA * k * counts
         if not self.is_exact:
             rad = rad + size @ np.broadcast_to(self.rad, np.shape(self.mid))
         return Ball.of(A @ self.mid, raised(rad, k))

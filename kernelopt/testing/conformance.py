@@ -16,7 +16,7 @@ import numpy as np
 from cvxpy.reductions.solvers.defines import INSTALLED_CONIC_SOLVERS
 
 from kernelopt.certificates import Certificate, certify
-from kernelopt.certificates.bounded import BoundedProblem
+from kernelopt.certificates.certificate import BoundedProblem
 from kernelopt.certificates.separability import check_separable
 from kernelopt.conic.compiled import compiled
 from kernelopt.conic.ladder import SolverAttempt, checked_solver, ladder, mosek_is_licensed, run_solver

@@ -13,26 +13,12 @@ import kernelopt as ko
 from tests.problems import labels, points, solved, stack
 
 N, SMALL = 8, 6
-
-
 KS = stack(N)
-
-
 SIZES = KS.trace(axis1=1, axis2=2)
-
-
 Y = labels(N)
-
-
 X = points(N)
-
-
 OTHER = np.sign(X[:, 1])
-
-
 V = points(N, N, seed=3)
-
-
 SOLVER_ERROR = 3e-7  # of the hand-written optimum, relative to max(1, |optimum|)
 
 
@@ -92,35 +78,24 @@ def weights(size=3):
     return cp.Variable(size, nonneg=True, name="mu")
 
 
-def simplex(w):
-    mu = weights()
-    K = w.kernel(mu, KS)
-    return cp.Problem(cp.Minimize(w.risk(K)), [w.trace(K) == N])
+def weighted(objective, constraints=lambda w, mu, K: [], sense=cp.Minimize, nonneg=True):
+    """A problem in the weights of KS."""
 
+    def build(w):
+        mu = cp.Variable(3, nonneg=nonneg, name="mu")
+        K = w.kernel(mu, KS)
+        return cp.Problem(sense(objective(w, mu, K)), constraints(w, mu, K))
 
-def at_most_a_trace(w):
-    mu = weights()
-    K = w.kernel(mu, KS)
-    return cp.Problem(cp.Minimize(w.risk(K)), [w.trace(K) <= N])
+    return build
 
 
 def ball(p):
-    def build(w):
-        theta = weights()
-        return cp.Problem(cp.Minimize(w.risk(w.kernel(theta, KS))), w.ball(theta, p))
-
-    return build
+    return weighted(lambda w, mu, K: w.risk(K), lambda w, mu, K: w.ball(mu, p))
 
 
 def spectrahedron(w):
     K = cp.Variable((SMALL, SMALL), PSD=True, name="K")
     return cp.Problem(cp.Minimize(w.risk(K, Y[:SMALL])), [w.trace(K) == SMALL])
-
-
-def two_risks(w):
-    mu = weights()
-    K = w.kernel(mu, KS)
-    return cp.Problem(cp.Minimize(w.risk(K) + 0.5 * w.risk(K, OTHER, C=2.0)), [w.trace(K) == N])
 
 
 def comparisons(w):
@@ -129,40 +104,6 @@ def comparisons(w):
     near, far = w.entries(K, [0, 1], [2, 5]), w.entries(K, [4, 6], [6, 7])
     objective = w.risk(K) + 0.1 * cp.sum_squares(mu)
     return cp.Problem(cp.Minimize(objective), [w.trace(K) == N, near + 0.05 <= far, mu[1] >= 0.1])
-
-
-def bounded_risk(w):
-    mu = weights()
-    K = w.kernel(mu, KS)
-    return cp.Problem(cp.Minimize(w.trace(K)), [w.risk(K) <= 2.5])
-
-
-def squared_risk(w):
-    mu = weights()
-    K = w.kernel(mu, KS)
-    return cp.Problem(cp.Minimize(cp.square(w.risk(K)) + cp.sum(mu)), [cp.sum(mu) <= 2])
-
-
-def floored_risk(w):
-    mu = weights()
-    K = w.kernel(mu, KS)
-    return cp.Problem(cp.Minimize(cp.maximum(w.risk(K), 3) + 0.1 * w.trace(K)), [cp.sum(mu) <= 2])
-
-
-def maximised(w):
-    mu = weights()
-    return cp.Problem(cp.Maximize(-w.risk(w.kernel(mu, KS))), [mu @ SIZES == N])
-
-
-def maximised_with_a_price(w):
-    mu = weights()
-    return cp.Problem(cp.Maximize(1 - w.risk(w.kernel(mu, KS)) - cp.sum_squares(mu)), [mu <= 2])
-
-
-def free_sign(w):
-    mu = cp.Variable(3, name="mu")
-    K = w.kernel(mu, KS)
-    return cp.Problem(cp.Minimize(w.risk(K)), [K >> 0, w.trace(K) == N])
 
 
 def fidelity(kind):
@@ -197,12 +138,6 @@ def several_kernels(w):
     mu, scale = weights(), cp.Variable(nonneg=True, name="scale")
     kernels = [w.kernel(mu, KS), scale * (KS[1] + np.eye(N))]
     return cp.Problem(cp.Minimize(w.risk(kernels, norm=np.inf)), [SIZES @ mu + N * scale <= 2 * N])
-
-
-def budgeted_pair(w):
-    mu = weights()
-    K = w.kernel(mu, KS)
-    return cp.Problem(cp.Minimize(w.risk(K)), [w.risk(K, OTHER) <= 6.0, w.trace(K) <= 2 * N])
 
 
 def linear_programme():
@@ -279,9 +214,23 @@ class Made(NamedTuple):
     optimum: float
 
 
+simplex = weighted(
+    lambda w, mu, K: w.risk(K),
+    lambda w, mu, K: [w.trace(K) == N],
+)
+trace_at_most = weighted(
+    lambda w, mu, K: w.risk(K),
+    lambda w, mu, K: [w.trace(K) <= N],
+)
+bounded_risk = weighted(
+    lambda w, mu, K: w.trace(K),
+    lambda w, mu, K: [w.risk(K) <= 2.5],
+)
+
+
 LEARNING = {
     "simplex": (simplex, "closed"),
-    "trace at most": (at_most_a_trace, "closed"),
+    "trace at most": (trace_at_most, "closed"),
     "ball 1": (ball(1), "closed"),
     "ball 4/3": (ball(4 / 3), "closed"),
     "ball 2": (ball(2), "closed"),
@@ -289,15 +238,42 @@ LEARNING = {
     "spectrahedron": (spectrahedron, "closed"),
     "with ridge": (with_ridge, "closed"),
     "several kernels": (several_kernels, "closed"),
-    "maximised": (maximised, "closed"),
-    "two risks": (two_risks, "closed"),
+    "maximised": (
+        weighted(lambda w, mu, K: -w.risk(K), lambda w, mu, K: [mu @ SIZES == N], cp.Maximize),
+        "closed",
+    ),
+    "two risks": (
+        weighted(
+            lambda w, mu, K: w.risk(K) + 0.5 * w.risk(K, OTHER, C=2.0), lambda w, mu, K: [w.trace(K) == N]
+        ),
+        "closed",
+    ),
     "comparisons": (comparisons, "conic"),
     "bounded risk": (bounded_risk, "conic"),
-    "budgeted pair": (budgeted_pair, "conic"),
-    "squared risk": (squared_risk, "conic"),
-    "floored risk": (floored_risk, "conic"),
-    "maximised with a price": (maximised_with_a_price, "conic"),
-    "free sign": (free_sign, "closed"),
+    "budgeted pair": (
+        weighted(lambda w, mu, K: w.risk(K), lambda w, mu, K: [w.risk(K, OTHER) <= 6.0, w.trace(K) <= 2 * N]),
+        "conic",
+    ),
+    "squared risk": (
+        weighted(lambda w, mu, K: cp.square(w.risk(K)) + cp.sum(mu), lambda w, mu, K: [cp.sum(mu) <= 2]),
+        "conic",
+    ),
+    "floored risk": (
+        weighted(
+            lambda w, mu, K: cp.maximum(w.risk(K), 3) + 0.1 * w.trace(K), lambda w, mu, K: [cp.sum(mu) <= 2]
+        ),
+        "conic",
+    ),
+    "maximised with a price": (
+        weighted(
+            lambda w, mu, K: 1 - w.risk(K) - cp.sum_squares(mu), lambda w, mu, K: [mu <= 2], cp.Maximize
+        ),
+        "conic",
+    ),
+    "free sign": (
+        weighted(lambda w, mu, K: w.risk(K), lambda w, mu, K: [K >> 0, w.trace(K) == N], nonneg=False),
+        "closed",
+    ),
     "squared fidelity": (fidelity("squared"), "closed"),
     "frobenius fidelity": (fidelity("frobenius"), "closed"),
     "fidelity by entries": (fidelity("entries"), "closed"),

@@ -74,18 +74,30 @@ def test_the_variables_keep_their_values_when_the_candidate_is_refused():
     np.testing.assert_array_equal(mu.value, np.ones(3))
 
 
-@pytest.mark.parametrize("shape", [(2,), (4,), (3, 1), ()])
-def test_weights_of_another_shape_are_refused(shape):
-    problem, _ = made("simplex")
-    with pytest.raises(ko.errors.ShapeError, match=r"shape \(3,\)"):
-        ko.certify(problem, weights=np.zeros(shape))
+OTHERS = [np.zeros(3), np.zeros((N, 2)), [np.zeros(N), np.zeros(N)], 0.0, []]
+STRANGER = cp.Variable(3, name="stranger")
+REFUSED = [
+    *(
+        ("simplex", {"weights": np.zeros(shape)}, "shape", r"shape \(3,\)")
+        for shape in [(2,), (4,), (3, 1), ()]
+    ),
+    *(("simplex", {"weights": np.ones(3), "alpha": a}, "shape", "alpha must have one entry") for a in OTHERS),
+    *(
+        (name, {"weights": np.ones(3)}, "parameter", "candidate=")
+        for name in ("with ridge", "several kernels")
+    ),
+    ("simplex", {"candidate": {STRANGER: np.ones(3)}, "weights": np.ones(3)}, "parameter", "candidate"),
+    ("simplex", {"candidate": {STRANGER: np.ones(3)}}, "parameter", "stranger"),
+    ("comparisons", {"weights": np.ones(3), "bounds": {STRANGER: (0, 1)}}, "parameter", "stranger"),
+]
 
 
-@pytest.mark.parametrize("alpha", [np.zeros(3), np.zeros((N, 2)), [np.zeros(N), np.zeros(N)], 0.0, []])
-def test_alphas_of_another_shape_are_refused(alpha):
-    problem, _ = made("simplex")
-    with pytest.raises(ko.errors.ShapeError, match="alpha must have one entry"):
-        ko.certify(problem, weights=np.ones(3), alpha=alpha)
+@pytest.mark.parametrize(("name", "options", "kind", "said"), REFUSED, ids=range(len(REFUSED)))
+def test_candidates_of_other_forms_are_refused(name, options, kind, said):
+    """Leaving out the value of another problem's variable in silence would certify another point."""
+    error = {"shape": ko.errors.ShapeError, "parameter": ko.errors.ParameterError}[kind]
+    with pytest.raises(error, match=said):
+        ko.certify(made(name).problem, **options)
 
 
 def test_two_risks_need_two_alphas():
@@ -93,26 +105,6 @@ def test_two_risks_need_two_alphas():
     with pytest.raises(ko.errors.ShapeError, match=r"2 risk\(s\)"):
         ko.certify(problem, weights=np.ones(3), alpha=Y)
     assert encloses(ko.certify(problem, weights=np.ones(3), alpha=(0.1 * Y, 0.1 * OTHER)), value)
-
-
-@pytest.mark.parametrize("name", ["with ridge", "several kernels"])
-def test_weights_are_for_problems_with_one_variable(name):
-    with pytest.raises(ko.errors.ParameterError, match="candidate="):
-        ko.certify(made(name).problem, weights=np.ones(3))
-
-
-def test_weights_beside_a_candidate_are_refused():
-    problem, _ = made("simplex")
-    (mu,) = visible(problem)
-    with pytest.raises(ko.errors.ParameterError, match="candidate"):
-        ko.certify(problem, {mu: np.ones(3)}, weights=np.ones(3))
-
-
-def test_a_candidate_for_a_stranger_is_refused():
-    """Most likely a variable of another problem: leaving it out in silence would certify another point."""
-    problem, _ = made("simplex")
-    with pytest.raises(ko.errors.ParameterError, match="other"):
-        ko.certify(problem, {cp.Variable(3, name="other"): np.ones(3)})
 
 
 @pytest.mark.parametrize("problem", [3, None, cp.Variable() >= 0], ids=["number", "none", "constraint"])
@@ -193,12 +185,6 @@ def test_bounds_never_weaken_what_is_known():
     helped = ko.certify(problem, weights=np.ones(3), bounds={mu: (-100.0, 100.0)})
     assert encloses(helped, value)
     assert helped.lower >= plain.lower - 1e-6
-
-
-def test_bounds_for_a_stranger_are_refused():
-    problem, _ = made("comparisons")
-    with pytest.raises(ko.errors.ParameterError, match="stranger"):
-        ko.certify(problem, weights=np.ones(3), bounds={cp.Variable(name="stranger"): (0, 1)})
 
 
 def test_what_was_not_finite_is_said():

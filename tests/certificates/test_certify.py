@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -88,65 +88,40 @@ def test_sparse_matrix_attributes_are_refused_with_the_way_out(attributes):
 def test_matrix_attributes_are_honoured_or_named(attributes):
     """Least |X - A|^2 over the set of the attribute, which holds A."""
     A = np.array([[-1.0, 0.5], [0.5, -2.0]])
-    value = 0.0
-    X = cp.Variable((2, 2), **attributes)
-    problem = cp.Problem(cp.Minimize(cp.sum_squares(X - A)))
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(cp.Variable((2, 2), **attributes) - A)))
     solved(problem)
     certificate = ko.certify(problem)
-    assert encloses(certificate, value)
-    assert certificate.upper == pytest.approx(value, abs=1e-6)
-    assert certificate.lower == pytest.approx(value, abs=1e-6) or certificate.reason
+    assert encloses(certificate, 0.0) and certificate.upper == pytest.approx(0.0, abs=1e-6)
+    assert certificate.lower == pytest.approx(0.0, abs=1e-6) or certificate.reason
 
 
 @pytest.mark.parametrize("attributes", [{"complex": True}, {"hermitian": True}])
 def test_complex_variables_are_refused_or_bounded(attributes):
     X = cp.Variable((2, 2), **attributes)
     problem = cp.Problem(cp.Minimize(cp.norm(X - np.eye(2), "fro")), [cp.real(cp.trace(X)) <= 1])
-    value = np.sqrt(0.5)
-    try:
-        certificate = ko.certify(problem)
-    except ko.InputError:
-        return
-    assert encloses(certificate, value)
+    with contextlib.suppress(ko.InputError):
+        assert encloses(ko.certify(problem), np.sqrt(0.5))
 
 
 # ---------------------------------------------------------------------------------- garbage candidates
 
 
+KINDS = {
+    "random": lambda x: x,
+    "negative": lambda x: -np.abs(x),
+    "zero": lambda x: 0 * x,
+    "huge": lambda x: 1e9 * x,
+    "extreme": lambda x: 1e300 * np.sign(x),
+    "tiny": lambda x: 1e-30 * x,
+    "nan": lambda x: np.where(np.arange(x.size).reshape(x.shape) % 2, np.nan, x),
+    "infinite": lambda x: np.where(x > 0, np.inf, -np.inf),
+}
+
+
 def garbage(problem, kind, rng):
     """Values for the variables and the alphas of a problem from which nothing can be expected."""
-    values: dict[Any, Any] = {}
-    for variable in visible(problem):
-        x = rng.normal(size=variable.shape)
-        values[variable] = {
-            "random": x,
-            "negative": -np.abs(x),
-            "zero": 0 * x,
-            "huge": 1e9 * x,
-            "extreme": 1e300 * np.sign(x),
-            "tiny": 1e-30 * np.abs(x),
-            "nan": np.where(np.arange(x.size).reshape(x.shape) == 0, np.nan, x),
-            "infinite": np.full(x.shape, np.inf),
-        }[kind]
-    alphas = []
-    for node in risk_nodes(problem):
-        a = rng.normal(size=node.learner.n)
-        alphas.append(
-            {
-                "random": a,
-                "negative": -np.abs(a),
-                "zero": 0 * a,
-                "huge": 1e9 * a,
-                "extreme": 1e300 * np.sign(a),
-                "tiny": 1e-30 * a,
-                "nan": np.where(np.arange(a.size) % 2, np.nan, a),
-                "infinite": np.where(a > 0, np.inf, -np.inf),
-            }[kind]
-        )
-    return values, alphas
-
-
-KINDS = ["random", "negative", "zero", "huge", "extreme", "tiny", "nan", "infinite"]
+    values = {v: KINDS[kind](rng.normal(size=v.shape)) for v in visible(problem)}
+    return values, [KINDS[kind](rng.normal(size=node.learner.n)) for node in risk_nodes(problem)]
 
 
 @named
@@ -154,7 +129,7 @@ def test_garbage_never_breaks_a_bound(name):
     problem, value = made(name)
     rng = np.random.default_rng(NAMES.index(name))
     thorough = name in ("simplex", "comparisons", "linear programme")  # a closed bound, conic ones, no risk
-    for kind in KINDS if thorough else KINDS[NAMES.index(name) % 4 :: 4]:  # two of the eight, by turns
+    for kind in KINDS if thorough else [*KINDS][NAMES.index(name) % 4 :: 4]:  # two of the eight, by turns
         values, alphas = garbage(problem, kind, rng)
         certificate = ko.certify(problem, values, alpha=alphas or None)
         assert encloses(certificate, value), (kind, str(certificate))
@@ -202,23 +177,19 @@ def test_points_near_the_optimum_have_small_gaps():
 # --------------------------------------------------------- sets that resemble those with a closed form
 
 
-@pytest.mark.parametrize(
-    "edge",
-    [
-        lambda K: -cp.trace(K) <= 1,
-        lambda K: sum(K[i, i] for i in range(SMALL)) >= 0,
-        lambda K: cp.trace(K) >= -1,
-    ],
-    ids=["minus the trace", "sum of entries", "trace"],
-)
+EDGES = {
+    "minus the trace": lambda K: -cp.trace(K) <= 1,
+    "sum of entries": lambda K: sum(K[i, i] for i in range(SMALL)) >= 0,
+    "trace": lambda K: cp.trace(K) >= -1,
+}
+
+
+@pytest.mark.parametrize("edge", EDGES)
 def test_a_lower_bound_of_a_trace_bounds_nothing(edge):
-    K = cp.Variable((SMALL, SMALL), PSD=True)
-    objective = ko.risk(K, Y[:SMALL], ko.hinge()) + 0.1 * cp.trace(K)
-    value = solved(cp.Problem(cp.Minimize(ByHand.risk(K, Y[:SMALL]) + 0.1 * cp.trace(K))))
-    certificate = ko.certify(
-        cp.Problem(cp.Minimize(objective), [edge(K)]), {K: np.eye(SMALL)}, alpha=Y[:SMALL]
-    )
-    assert encloses(certificate, value)
+    K, y = cp.Variable((SMALL, SMALL), PSD=True), Y[:SMALL]
+    value = solved(cp.Problem(cp.Minimize(ByHand.risk(K, y) + 0.1 * cp.trace(K))))
+    problem = cp.Problem(cp.Minimize(ko.risk(K, y, ko.hinge()) + 0.1 * cp.trace(K)), [EDGES[edge](K)])
+    assert encloses(ko.certify(problem, {K: np.eye(SMALL)}, alpha=y), value)
 
 
 def test_a_trace_on_the_other_side_bounds_nothing():
@@ -288,26 +259,3 @@ def test_a_hard_margin_at_zero_weights_is_not_attained():
     assert (
         ko.certify(cp.Problem(cp.Minimize(risk), hand.constraints), weights=np.zeros(3)).upper >= best.lower
     )
-
-
-# ---------------------------------------------------------------------------------------- weak duality
-
-
-@pytest.mark.parametrize(
-    "loss", [ko.squared_hinge(C=2.0), ko.logistic(C=1.0), ko.huberized_hinge(1.0, 0.5)], ids=repr
-)
-@pytest.mark.parametrize("seed", range(3))
-def test_weak_duality_at_random_feasible_points(loss, seed):
-    """Every feasible point is above every dual point."""
-    rng = np.random.default_rng(seed)
-    mu = weights()
-    K = ko.combine(mu, KS)
-    problem = cp.Problem(cp.Minimize(ko.risk(K, Y, loss)), [ko.trace(K) == N])
-    best = ko.solve(problem)
-    for _ in range(3):
-        w = rng.dirichlet(np.ones(3)) * N / SIZES
-        certificate = ko.certify(problem, weights=w, alpha=rng.uniform(0, 1, N) * Y)
-        assert certificate.lower <= best.upper + 1e-9
-        assert certificate.upper >= best.lower - 1e-9
-        mu.value = w
-        assert certificate.upper == pytest.approx(float(problem.objective.value), rel=1e-9)

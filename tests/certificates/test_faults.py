@@ -24,6 +24,7 @@ from sklearn.datasets import load_breast_cancer
 import kernelopt as ko
 from formulations import lanckriet
 from tests.certificates.truth.draws import draw
+from tests.certificates.truth.exact_algebra import eliminated
 from tests.every import every
 
 X = np.array([[1.0, 2.0], [-1.0, 1.0], [3.0, 0.0], [2.0, -2.0]])
@@ -143,20 +144,6 @@ def test_the_frobenius_norm_of_one_gaussian_beside_a_polynomial_kernel():
     assert ko.frobenius(ko.combine(cp.Constant([0.0, 0.0, 1.0]), grams)).value == pytest.approx(truth)
 
 
-def solved_exactly(A, b):
-    """The solution of a linear system in fractions, by elimination."""
-    n = len(b)
-    M = [[*row, right] for row, right in zip(A, b, strict=True)]
-    for i in range(n):
-        pivot = max(range(i, n), key=lambda r: abs(M[r][i]))
-        M[i], M[pivot] = M[pivot], M[i]
-        for r in range(n):
-            if r != i:
-                factor = M[r][i] / M[i][i]
-                M[r] = [u - factor * v for u, v in zip(M[r], M[i], strict=True)]
-    return [M[i][n] / M[i][i] for i in range(n)]
-
-
 def best_alignment(grams, y, with_first):
     """The square of max q'mu / sqrt(mu'S mu) over mu >= 0 in fractions, by the set of weights in use.
 
@@ -172,7 +159,7 @@ def best_alignment(grams, y, with_first):
             if with_first and 0 not in used:
                 continue
             part = [q[i] for i in used]
-            mu = solved_exactly([[S[i][j] for j in used] for i in used], part)
+            mu = eliminated([[S[i][j] for j in used] for i in used], part)
             if min(mu) >= 0:
                 best = max(best, sum(u * v for u, v in zip(part, mu, strict=True)))
     return best

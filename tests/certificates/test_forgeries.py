@@ -104,26 +104,10 @@ def test_the_witness_drops_no_cone(files, target):
         assert not valid and "mix must be a list of length" in said
 
 
-@every(
-    "number",
-    [
-        "1e30000000",
-        "1e9",
-        "0x10",
-        "1/0",
-        "1.5",
-        "nan",
-        "inf",
-        "",
-        "+1",
-        "01",
-        " 1",
-        "1_0",
-        "\u0661",
-        "1\n",
-        "1/-2",
-    ],
-)
+NUMBERS = ["1e30000000", "1e9", "0x10", "1/0", "1.5", "nan", "inf", "+1", "01", "1_0", "١", "1/-2"]
+
+
+@every("number", [*NUMBERS, "", " 1", "1\n"])
 def test_numbers_have_a_strict_form(number, files, target):
     _, facts, arrays = files("qcqp")
     assert verdict(sealed(target, facts, arrays, u=[number])) == (False, "witness.json: u is no fraction")
@@ -152,10 +136,10 @@ def test_numbers_of_more_digits_than_pythons_limit_are_saved(tmp_path):
         stated.save(tmp_path / "c.npz")
 
 
-@every(
-    "p",
-    ["1/2", "0", "-2", "4/2", "2/1", "1.5", "1e9", "Inf", "10001", "4/65", "4/3 ", "2/0", "02", "nan", ""],
-)
+POWERS = ["1/2", "0", "-2", "4/2", "2/1", "1.5", "1e9", "Inf", "10001", "4/65", "2/0", "02", "nan"]
+
+
+@every("p", [*POWERS, "4/3 ", ""])
 def test_exponents_are_canonical_and_small(p, files, target):
     _, facts, arrays = files("lp")
     ball = facts["statement"]["balls"][0] | {"p": p}

@@ -23,7 +23,7 @@ import pytest
 import kernelopt as ko
 from formulations import lanckriet, lp_norm, triplet_lp
 from kernelopt.certificates import check
-from kernelopt.certificates.exceeded import risk_above_its_bound
+from kernelopt.certificates.impossible import risk_above_its_bound
 from kernelopt.certificates.statements.conflicts import inseparable, linear_conflict
 from kernelopt.certificates.statements.statement import rounded
 from kernelopt.certificates.statements.witness import exact_seconds
@@ -459,34 +459,42 @@ def weighted():
     return mu, K, ko.risk(K, Y, ko.hinge())
 
 
-def test_conflicting_traces_are_named(tmp_path):
-    _, K, risk = weighted()
-    traces = [(ko.trace(K) == N).set_label("trace"), (ko.trace(K) <= 3).set_label("cap")]
-    error = infeasible(cp.Problem(cp.Minimize(risk), traces))
-    assert "-1 x (trace) + 1 x (cap) reads 0 <= -7" in str(error)
-    names = proves_infeasibility(error, tmp_path / "c.npz")
-    assert names["rows"] == ["trace", "cap"]
+def traces(mu, K):
+    return [(ko.trace(K) == N).set_label("trace"), (ko.trace(K) <= 3).set_label("cap")]
 
 
-def test_only_the_constraints_in_conflict_are_named():
-    mu, K, risk = weighted()
-    constraints = [
-        (mu[0] >= 2).set_label("floor"),
-        (ko.trace(K) <= 100).set_label("trace"),
-        (mu[0] <= 1).set_label("roof"),
-    ]
-    error = infeasible(cp.Problem(cp.Minimize(risk), constraints))
-    assert "1 x (floor) + 1 x (roof) reads 0 <= -1" in str(error)
+def bounds_beside_a_trace(mu, K):
+    floor, roof = (mu[0] >= 2).set_label("floor"), (mu[0] <= 1).set_label("roof")
+    return [floor, (ko.trace(K) <= 100).set_label("trace"), roof]
 
 
-def test_a_cycle_of_triplets_is_told(tmp_path):
-    _, K, risk = weighted()
+def cycle(mu, K):
     with pytest.warns(ko.errors.ConditionWarning, match="contradict"):
         gains = ko.triplet_gains(K, [[3, 4, 5], [0, 1, 2], [1, 2, 0], [2, 0, 1]])
-    error = infeasible(cp.Problem(cp.Minimize(risk), [gains >= 0.1, ko.trace(K) == N]))
-    assert "0 is closer to 1 than to 2 (row 1), 1 is closer to 2 than to 0 (row 2)" in str(error)
-    names = proves_infeasibility(error, tmp_path / "c.npz")
-    assert len(names["rows"]) == 3
+    return [gains >= 0.1, ko.trace(K) == N]
+
+
+CYCLE = "0 is closer to 1 than to 2 (row 1), 1 is closer to 2 than to 0 (row 2)"
+CONFLICTS = [
+    (traces, "-1 x (trace) + 1 x (cap) reads 0 <= -7", ["trace", "cap"]),
+    (bounds_beside_a_trace, "1 x (floor) + 1 x (roof) reads 0 <= -1", ["floor", "trace", "roof"]),
+    (cycle, CYCLE, [f"{i} is closer to {j} than to {k}" for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1))]),
+]
+
+
+@pytest.mark.parametrize(("constraints", "said", "rows"), CONFLICTS)
+def test_only_the_constraints_in_conflict_are_named_and_proved(constraints, said, rows, tmp_path):
+    mu, K, risk = weighted()
+    error = infeasible(cp.Problem(cp.Minimize(risk), constraints(mu, K)))
+    assert said in str(error)
+    assert proves_infeasibility(error, tmp_path / "c.npz")["rows"] == rows
+
+
+def test_a_trace_that_no_psd_combination_has_is_told(tmp_path):
+    formulation = lanckriet.sdp([np.diag([2.0, -1, 0, 0]), np.diag([0, -1.0, 2, 0])], [1, -1, 1, -1], C=1.0)
+    error = infeasible(formulation.problem)
+    assert "no combination of the kernels with (trace) is positive semidefinite" in str(error)
+    proves_infeasibility(error, tmp_path / "c.npz")
 
 
 def test_samples_that_no_kernel_separates_are_named(tmp_path):
@@ -502,13 +510,6 @@ def test_samples_that_no_kernel_separates_are_named(tmp_path):
     assert alpha.sum() == 0 and not (Ks @ alpha).any() and (alpha * [1, 1, -1, -1, 1] >= 0).all()
     above, below = (", ".join(map(str, np.flatnonzero(sign * alpha > 0))) for sign in (1, -1))
     assert f"no kernel separates the samples {above} (+1) from {below} (-1)" in str(error)
-
-
-def test_a_trace_that_no_psd_combination_has_is_told(tmp_path):
-    formulation = lanckriet.sdp([np.diag([2.0, -1, 0, 0]), np.diag([0, -1.0, 2, 0])], [1, -1, 1, -1], C=1.0)
-    error = infeasible(formulation.problem)
-    assert "no combination of the kernels with (trace) is positive semidefinite" in str(error)
-    proves_infeasibility(error, tmp_path / "c.npz")
 
 
 def test_a_risk_above_its_bound_says_by_how_much_and_is_proved(tmp_path):

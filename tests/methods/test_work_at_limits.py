@@ -13,8 +13,8 @@ from cvxpy.atoms.quad_over_lin import quad_over_lin
 
 import kernelopt as ko
 from formulations import lanckriet, similarity
-from kernelopt.certificates.conic import least_norm
-from kernelopt.certificates.conic.least_norm import LeastNormCorrection
+from kernelopt.certificates.conic import proofs
+from kernelopt.certificates.conic.proofs import LeastNormCorrection
 from kernelopt.certificates.lower.minorants import minorants
 from kernelopt.conic import calls, process
 from kernelopt.errors import InsufficientMemoryError
@@ -140,7 +140,7 @@ def test_the_programme_of_a_machine_is_compiled_only_where_there_is_time(monkeyp
 def test_the_normal_equations_are_formed_only_where_there_is_time(monkeypatch):
     rng = np.random.default_rng(0)
     A = sp.csc_array(rng.normal(size=(9, 6)) * (rng.random((9, 6)) < 0.6))
-    monkeypatch.setattr(least_norm, "SPARSE_PRODUCT", 1.0)
+    monkeypatch.setattr(proofs, "SPARSE_PRODUCT", 1.0)
     made = []
     with closing(Call(time_limit=10.0)) as call, call:
         made.append(LeastNormCorrection(A, np.ones(6, dtype=bool)))

@@ -199,7 +199,7 @@ class ConeProgram:
 
 def verified_semidefinite(M: Ball, bound: float = 0.0) -> bool:
     """Whether all symmetric matrices in a ball are verified to have eigenvalues of at least `bound`."""
-    return semidefinite_beyond(M.mid, float((Ball(-bound) - Ball(M.rad).norm(2)).below))
+    return semidefinite_beyond(M.mid, float((Ball(-bound) - Ball(M.rad).length).below))
 
 
 def curvature(P: sp.csc_array) -> Array:

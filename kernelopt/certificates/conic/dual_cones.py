@@ -116,7 +116,7 @@ class Semidefinite(Orthant):
     def inside(self, v: Ball) -> Array | None:
         """Rows and columns of zeros stay zero."""
         v, order = v[0], self.parameter
-        room = float(Ball(v.rad).norm(2).above)
+        room = Ball(v.rad).length
         used = self.program.matrix(np.abs(v.mid) + v.rad, order).mid.any(axis=1)
         identity, shift, first, smallest = self.program.vectorized(np.diag(used.astype(float))), 0.0, 0.0, 0.0
         for k in range(DOUBLINGS + 1):

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelopt.certificates.conic.cones import ConeProgram
-from kernelopt.certificates.conic.correction import powers_of_two_below
 from kernelopt.certificates.conic.dual_cones import cones
+from kernelopt.certificates.conic.lagrangian import powers_of_two_below
 from kernelopt.validation import Array
 
 # A sweep passes units on from columns that have one to the columns in the same rows. In 474 cone programs of

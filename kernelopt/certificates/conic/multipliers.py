@@ -14,8 +14,7 @@ from kernelopt.certificates.boxes import Boxes, without_attributes
 from kernelopt.certificates.conic.cones import ConeProgram, Interval, cone_program
 from kernelopt.certificates.conic.dual_cones import interior_point
 from kernelopt.certificates.conic.equilibration import Scaled, equilibrated
-from kernelopt.certificates.conic.least_norm import LeastNormCorrection
-from kernelopt.certificates.conic.proofs import farkas, repaired_bound
+from kernelopt.certificates.conic.proofs import LeastNormCorrection, farkas, repaired_bound
 from kernelopt.certificates.conic.tightening import tightened
 from kernelopt.conic.ladder import ACCURATE_TOLERANCE, QUICK_ITERATIONS, QUICK_TOLERANCE, scs_options
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR

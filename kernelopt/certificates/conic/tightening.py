@@ -13,7 +13,7 @@ from kernelopt.certificates.conic.cones import ConeProgram, Interval
 from kernelopt.certificates.conic.dual_cones import Exponential, Power, SecondOrder, cones
 from kernelopt.certificates.conic.lagrangian import column_minima
 from kernelopt.numerics.ball import Ball
-from kernelopt.validation import Array, Index, Mask
+from kernelopt.validation import Array, Index
 
 SWEEPS = 30  # at most: bounds may converge without ever being final
 STALLED_SWEEPS = 2  # sweeps without a new finite bound that end the propagation
@@ -33,7 +33,7 @@ def tightened(program: ConeProgram, box: Interval, objective_bound: float = np.i
     s = rows.cone_bounds(Interval(np.full(rows.b.size, -np.inf), np.full(rows.b.size, np.inf)))
     with np.errstate(all="ignore"):
         for _ in range(SWEEPS):
-            before, (x, s) = x, rows.sweep(x, s)
+            before, (x, s), old = x, rows.sweep(x, s), s
             if np.isfinite(objective_bound):
                 x = by_objective(program, x, objective_bound)
             crossed = x.lower > x.upper
@@ -42,7 +42,7 @@ def tightened(program: ConeProgram, box: Interval, objective_bound: float = np.i
                 upper = np.where(np.isfinite(before.upper), before.upper, np.maximum(x.lower, x.upper))
                 return Interval(np.where(crossed, lower, x.lower), np.where(crossed, upper, x.upper))
             stalled = 0 if np.isfinite(x).sum() > np.isfinite(before).sum() else stalled + 1
-            if stalled > STALLED_SWEEPS:
+            if stalled > STALLED_SWEEPS or all(map(np.array_equal, [*before, *old], [*x, *s])):
                 break
     return x
 
@@ -64,39 +64,31 @@ class Rows:
         self.sums = sp.csr_array((np.ones(entries.size), (self.row, entries)), (self.b.size, entries.size))
 
     def sweep(self, x: Interval, s: Interval) -> tuple[Interval, Interval]:
-        """Return the bounds of x and s after one propagation through all rows."""
-        rest, most, terms = self.activity(self.b, x)
-        minus_rest, minus_most, minus_terms = self.activity(-self.b, Interval(-x.upper, -x.lower))
-        s = self.cone_bounds(Interval(np.maximum(s.lower, -minus_most), np.minimum(s.upper, most)))
-        upper, lower = self.limits(rest - Ball(s.lower), *terms)
-        minus_lower, minus_upper = self.limits(minus_rest + Ball(s.upper), *minus_terms)
-        low, high = np.maximum(lower, -minus_lower), np.minimum(upper, -minus_upper)
+        """Return the bounds of x and s after one propagation through all rows.
+
+        The columns of arrays are for ax + s = b and for a(-x) + (-s) = -b. Entries of x are bounded by
+        a_ij x_j = b_i - s_i - (the other terms of row i), with the least values of all.
+        """
+        low, high = (np.stack([one, -other], axis=1) for one, other in (x, (x.upper, x.lower)))
+        a = self.value[:, None]
+        least = (Ball(a) * np.where(a > 0, low[self.column], high[self.column])).below
+        infinite = ~np.isfinite(least)
+        terms, count = Ball(np.where(infinite, 0.0, least)), self.sums @ infinite.astype(float)
+        rest = Ball(np.stack([self.b, -self.b], axis=1)) - self.sums @ terms
+        most = np.where(count == 0, rest.above, np.inf)
+        s = self.cone_bounds(Interval(np.maximum(s.lower, -most[:, 1]), np.minimum(s.upper, most[:, 0])))
+        bound = (rest - np.stack([s.lower, -s.upper], axis=1))[self.row] + terms
+        limit = Ball(np.where(count[self.row] > infinite, np.inf, bound.above)) / Ball(a)
+        upper, lower = np.where(a > 0, limit.above, np.inf), np.where(a > 0, -np.inf, limit.below)
         found, at = Interval(x.lower.copy(), x.upper.copy()), self.present
         if at.size:
-            found.lower[at] = np.maximum(x.lower[at], np.maximum.reduceat(low, self.starts))
-            found.upper[at] = np.minimum(x.upper[at], np.minimum.reduceat(high, self.starts))
+            largest = np.maximum.reduceat(np.maximum(lower[:, 0], -upper[:, 1]), self.starts)
+            smallest = np.minimum.reduceat(np.minimum(upper[:, 0], -lower[:, 1]), self.starts)
+            found.lower[at], found.upper[at] = (
+                np.maximum(x.lower[at], largest),
+                np.minimum(x.upper[at], smallest),
+            )
         return found, s
-
-    def activity(self, b: Array, x: Interval) -> tuple[Ball, Array, tuple[Ball, Mask]]:
-        """Return what follows from the least values of the terms a_ij x_j.
-
-        These are b minus their finite sums, upper bounds of b - Ax, the finite least values, and whether
-        another term of the row has none.
-        """
-        ends = np.where(self.value > 0, x.lower[self.column], x.upper[self.column])
-        least = (Ball(self.value) * ends).below
-        infinite = ~np.isfinite(least)
-        terms = Ball(np.where(infinite, 0.0, least))
-        count = np.bincount(self.row[infinite], minlength=b.size)
-        rest = Ball(b) - self.sums @ terms
-        others = count[self.row] > infinite
-        return rest, np.where(count == 0, rest.above, np.inf), (terms, others)
-
-    def limits(self, rest: Ball, terms: Ball, unknown: Mask) -> tuple[Array, Array]:
-        """Return bounds of x_j from above and below by single entries, from a_ij x_j <= rest_i + term_ij."""
-        most = np.where(unknown, np.inf, (rest[self.row] + terms).above)
-        limit, positive = Ball(most) / Ball(self.value), self.value > 0
-        return np.where(positive, limit.above, np.inf), np.where(positive, -np.inf, limit.below)
 
     def cone_bounds(self, s: Interval) -> Interval:
         """Return s with the bounds that follow from its cones."""
@@ -140,8 +132,10 @@ def implied_rows(program: ConeProgram) -> tuple[sp.csr_array, Array]:
 
 def row_sums(A: sp.csr_array, b: Array, chosen: Index, signs: Array) -> tuple[sp.csr_array, Array]:
     """Return the sums of three rows times signs, where all coefficients are exact by Knuth's TwoSum."""
-    total, exact = sp.csr_array((len(chosen), A.shape[1])), np.ones(len(chosen), dtype=bool)
-    for rows, sign in zip(chosen.T, signs.T, strict=True):
+    total, exact = sp.csr_array(A[chosen[:, 0]] * signs[:, :1]), np.ones(len(chosen), dtype=bool)
+    for rows, sign in zip(chosen.T[1:], signs.T[1:], strict=True):
+        if not sign.any():
+            break
         before, added = total, sp.csr_array(A[rows] * sign[:, None])
         total = sp.csr_array(before + added)
         part = total - before
@@ -166,11 +160,12 @@ def by_objective(program: ConeProgram, x: Interval, objective_bound: float) -> I
     own = Ball(np.where(finite, minima, 0.0))
     rest = own - own.sum() + objective_bound - program.offset
     rest = Ball(np.where(finite & ~finite.all(), np.inf, rest.above))  # of the term of each column
-    bound = rest / Ball(c)
-    # For d > 0 it is d/2 (x + c/d)^2 <= rest + c^2 / (2d).
-    centre = Ball(-c) / Ball(d)
-    radius = (rest * 2.0 / Ball(d) + centre * centre).power(0.5)
-    square = d > 0
-    upper = np.where(square, (centre + radius).above, np.where((c > 0) & (d == 0), bound.above, np.inf))
-    lower = np.where(square, (centre - radius).below, np.where((c < 0) & (d == 0), bound.below, -np.inf))
+    bound, square = rest / Ball(c), d > 0
+    upper = np.where((c > 0) & (d == 0), bound.above, np.inf)
+    lower = np.where((c < 0) & (d == 0), bound.below, -np.inf)
+    if square.any():  # d/2 (x + c/d)^2 <= rest + c^2 / (2d)
+        centre = Ball(-c) / Ball(d)
+        radius = (rest * 2.0 / Ball(d) + centre * centre).power(0.5)
+        upper = np.where(square, (centre + radius).above, upper)
+        lower = np.where(square, (centre - radius).below, lower)
     return Interval(np.maximum(x.lower, lower), np.minimum(x.upper, upper))

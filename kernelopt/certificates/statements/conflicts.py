@@ -14,6 +14,7 @@ from scipy.optimize import linprog
 
 from kernelopt.certificates.statements.columns import (
     column_names,
+    first_columns,
     matrices_by_column,
     read_cone,
     read_variables,
@@ -107,16 +108,11 @@ def linear_conflict(structure: Structure) -> Conflict | None:
 
 def linear_part(structure: Structure) -> Statement:
     """Return a relaxation: the affine constraints, the signs, and x_j <= radius for the entries of balls."""
-    names: list[str] = []
-    signs: list[bool] = []
-    starts = {}
-    for variable in structure.variables:
-        starts[variable] = len(names)
-        names += [f"{variable.name()}[{i}]" for i in range(variable.size)]
-        diagonal = np.eye(variable.shape[0] if variable.ndim == 2 else 1).ravel(order="F") > 0
-        signs += (
-            diagonal.tolist() if variable.attributes["PSD"] else [bool(variable.is_nonneg())] * variable.size
-        )
+    names, signs = column_names(read_variables(structure))
+    starts = {v: first_columns(structure)[v.id] for v in structure.variables}
+    for variable, start in starts.items():
+        if variable.attributes["PSD"]:
+            signs[start : start + variable.size] = (np.eye(variable.shape[0]).ravel() > 0).tolist()
     statement = Statement(names, signs, infeasible=True)
     for i, (constraint, read) in enumerate(zip(structure.lifted.constraints, structure.affines, strict=True)):
         name = constraint_name(i, constraint)

@@ -37,14 +37,12 @@ def phase_one(structure: Structure, cones: RelaxedCones | None) -> tuple[cp.Prob
 
 def with_slack(constraint: Any, slack: cp.Variable) -> list[Any]:
     """Return an inequality tightened by `slack`; an equality is copied."""
-    if isinstance(constraint, Inequality):
-        return [constraint.args[0] + slack <= constraint.args[1]]
+    if isinstance(constraint, Inequality | NonPos):
+        return [constraint.expr + slack <= 0]
     if isinstance(constraint, cp.constraints.PSD):
         return [constraint.args[0] - slack * np.eye(constraint.shape[0]) >> 0]
     if isinstance(constraint, NonNeg):
         return [constraint.args[0] >= slack]
-    if isinstance(constraint, NonPos):
-        return [constraint.args[0] + slack <= 0]
     if isinstance(constraint, SOC):
         return [SOC(constraint.args[0] - slack, constraint.args[1], axis=constraint.axis)]
     if isinstance(constraint, ExpCone):

@@ -10,7 +10,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.certificates import Certificate
-from kernelopt.certificates.bounded import BoundedProblem
+from kernelopt.certificates.certificate import BoundedProblem
 from kernelopt.certificates.certify import certificate_at
 from kernelopt.certificates.impossible import (
     contradiction,

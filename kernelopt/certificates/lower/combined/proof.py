@@ -7,7 +7,6 @@ import numpy as np
 from kernelopt.certificates.conic.multipliers import Bound
 from kernelopt.certificates.lower.minorants import Minorant, form_errors
 from kernelopt.numerics.ball import Ball
-from kernelopt.numerics.rounding import dots
 from kernelopt.structure.combined.basis import DEPENDENT
 from kernelopt.structure.combined.coordinates import Coordinates
 from kernelopt.validation import Array
@@ -120,7 +119,7 @@ def accurate_adjoint(coordinates: Coordinates, F: Array) -> Ball:
     for K in coordinates.stack:
         first = leading_bits(K, bits, 1)
         rest = first @ Ball(F - head) + (K - first) @ Ball(F)
-        whole = Ball(*dots(F.reshape(1, -1), np.ravel(first @ head)))[0]
+        whole = Ball(np.ravel(first @ head)).dots(F.reshape(1, -1))[0]
         found.append(whole + F.ravel() @ Ball(rest.mid.ravel(), rest.rad.ravel()))
     return Ball(np.array([ball.mid for ball in found]), np.array([ball.rad for ball in found]))
 
