@@ -33,24 +33,16 @@ def positions(indices: Any, count: int, things: str, where: str, what: str = "in
     return np.atleast_1d(chosen)
 
 
-def as_points_of(storage: Storage, rows: Any) -> slice | NDArray[np.intp]:
-    """Return the points of a block, at least one: a slice unchanged, anything else as an array of indices."""
-    chosen = positions(rows, storage.n_points, "points", "Grams.block", "rows")
+def chosen_positions(
+    storage: Storage, indices: Any, things: str, where: str, what: str = "indices"
+) -> NDArray[np.intp]:
+    """Return the points of a block or the kernels of a subset, at least one, as an array of indices."""
+    count = storage.n_points if things == "points" else len(storage)
+    chosen = positions(indices, count, things, where, what)
     if not chosen.size:
         raise ParameterError(
-            f"rows must choose at least one point, got {shown(rows)} in Grams.block of "
-            f"{storage.described()}. Pass the numbers of the points to keep."
-        )
-    return rows if isinstance(rows, slice) else chosen
-
-
-def as_kernels_of(storage: Storage, indices: Any) -> NDArray[np.intp]:
-    """Return the kernels of a subset, at least one, as an array of indices."""
-    chosen = positions(indices, len(storage), "kernels", "Grams.subset")
-    if not chosen.size:
-        raise ParameterError(
-            f"indices must choose at least one kernel, got {shown(indices)} in Grams.subset of "
-            f"{storage.described()}. Pass the numbers of the kernels to keep."
+            f"{what} must choose at least one {things[:-1]}, got {shown(indices)} in {where} of "
+            f"{storage.described()}. Pass the numbers of the {things} to keep."
         )
     return chosen
 
@@ -92,17 +84,16 @@ def as_alpha(storage: Storage, alpha: Any) -> Array:
 
 def as_names(names: Sequence[str], m: int) -> tuple[str, ...]:
     """Return the names of m kernels, after checking them."""
-    listed = as_list(names, "names", f"{m} strings, one per kernel")
-    if len(listed) != m or not all(isinstance(name, str) for name in listed):
+    found = tuple(as_list(names, "names", f"{m} strings, one per kernel"))
+    if len(found) != m or not all(isinstance(name, str) for name in found):
         raise ShapeError(
             f"names must be {m} strings, one per kernel, got {shown(names)}. Pass a list of words, or "
             "leave it out."
         )
-    found = tuple(str(name) for name in listed)
-    twice = [name for k, name in enumerate(found) if name in found[:k]]
-    if twice:
-        raise ParameterError(
-            f"names must be different, got {shown(twice[0])} for two kernels. Number them, or leave "
-            "names out."
-        )
-    return found
+    for k in range(m):
+        if found[k] in found[:k]:
+            raise ParameterError(
+                f"names must be different, got {shown(found[k])} for two kernels. Number them, or leave "
+                "names out."
+            )
+    return tuple(map(str, found))

@@ -60,12 +60,10 @@ else:
             return vars(stack).setdefault(self.name, read_only(array))
 
 
-class _Computation:
-    """An array that a thread is computing. Its result is None if the computation failed."""
+class _Computation(Future[Array | None]):
+    """An array that the thread `owner` is computing. Its result is None if the computation failed."""
 
-    def __init__(self, owner: int) -> None:
-        self.owner = owner
-        self.result: Future[Array | None] = Future()
+    owner = 0
 
 
 class _Entries:
@@ -119,9 +117,10 @@ class BoundedCache:
         with entries.lock:
             if number in entries.arrays:
                 return entries.arrays[number]
-            waiting = entries.pending.setdefault(number, _Computation(me))
+            waiting = entries.pending.setdefault(number, _Computation())
+            waiting.owner = waiting.owner or me
         if waiting.owner != me:
-            found = waiting.result.result()
+            found = waiting.result()
             return self.get(i, compute) if found is None else found  # if that thread failed, try here
         # The pending entry may be this thread's own, from a computation that Ctrl-C has interrupted.
         array = None
@@ -135,8 +134,8 @@ class BoundedCache:
                     total = entries.bytes + array.nbytes
                     if total <= CACHE_BYTES:
                         entries.arrays[number], entries.bytes = array, total
-                if not waiting.result.done():
-                    waiting.result.set_result(array)
+                if not waiting.done():
+                    waiting.set_result(array)
 
 
 def all_cached(shape: tuple[int, int, int]) -> bool:

@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike
 from kernelopt.errors import InputError, NotFiniteError, ParameterError, ShapeError, fitting_memory
 from kernelopt.grams.arguments import (
     as_alpha,
-    as_kernels_of,
     as_names,
     as_pairs,
-    as_points_of,
     as_weights,
+    chosen_positions,
     positions,
 )
 from kernelopt.grams.evaluated import KernelFunction, KernelStorage, as_kernels
@@ -180,7 +179,8 @@ class Grams:
 
     def block(self, rows: Any) -> Grams:
         """Return the stack on the points `rows`: a slice or an index array."""
-        return Grams(self.storage.block(as_points_of(self.storage, rows)))
+        chosen = chosen_positions(self.storage, rows, "points", "Grams.block", "rows")
+        return Grams(self.storage.block(rows if isinstance(rows, slice) else chosen))
 
     def subset(self, indices: Any) -> Grams:
         """Return the stack of the kernels `indices` on the same points.
@@ -210,7 +210,7 @@ class Grams:
         >>> grams.subset([2, 0])
         Grams(2 kernels on 2 points: laplacian(width=2.0), linear())
         """
-        part = self.storage.subset(as_kernels_of(self.storage, indices))
+        part = self.storage.subset(chosen_positions(self.storage, indices, "kernels", "Grams.subset"))
         return self if part is self.storage else Grams(part)
 
     @in_memory

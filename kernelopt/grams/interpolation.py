@@ -151,18 +151,15 @@ def coefficients(values: Array) -> Array:
 @cache
 def inverse_vandermonde() -> Array:
     """Return the coefficients of the Lagrange polynomials of the nodes in its columns, each rounded once."""
-    exact = [Fraction(node) for node in nodes().tolist()]
+    exact = np.array([Fraction(node) for node in nodes().tolist()])
     columns = []
     for own in exact:
-        polynomial = [Fraction(1)]  # of (t - x) / (own - x) for all other nodes x, the constant first
-        for x in exact:
-            if x != own:
-                shifted = [Fraction(0), *polynomial]
-                polynomial = [
-                    (high - x * low) / (own - x)
-                    for high, low in zip(shifted, [*polynomial, Fraction(0)], strict=True)
-                ]
-        columns.append([float(each) for each in polynomial])
+        polynomial = np.array(
+            [Fraction(1)]
+        )  # of (t - x) / (own - x) for all other nodes x, the constant first
+        for x in exact[exact != own]:
+            polynomial = np.convolve(polynomial, np.array([-x, 1]) / (own - x))
+        columns.append(polynomial.astype(float))
     return np.array(columns).T
 
 

@@ -146,10 +146,13 @@ class Ball:
     def __truediv__(self, other: Any) -> Ball:
         """Q = a / b, with the error (r_a + |q| r_b) / (|b| - r_b) + u |q| + eta."""
         other = as_ball(other)
-        mid = np.divide(self.mid, other.mid)
-        least = (abs(other.mid) - other.rad) * (1 - 4 * UNIT) - 2 * ETA * (other.rad > 0)
-        rad = raised(np.divide(self.rad, least)) + raised(abs(mid)) * raised(np.divide(other.rad, least))
-        rad = np.where(self.size == 0, 0.0, raised(rad + UNIT * abs(mid) + 4 * ETA))
+        mid, least = np.divide(self.mid, other.mid), abs(other.mid)
+        if other.is_exact:
+            rad = np.divide(self.rad, least)
+        else:
+            least = (least - other.rad) * (1 - 4 * UNIT) - 2 * ETA * (other.rad > 0)
+            rad = raised(np.divide(self.rad, least)) + raised(abs(mid)) * raised(np.divide(other.rad, least))
+        rad = raised(rad + UNIT * abs(mid) + 4 * ETA) * (1 - self.is_zero)
         return Ball.of(mid, np.where(least > 0, rad, np.inf)[()])
 
     def absolute(self) -> Ball:

@@ -9,8 +9,9 @@ import numpy as np
 import scipy.linalg
 from scipy.optimize import nnls
 
-from kernelopt.numerics.norms import conjugate_exponent, lp_length
-from kernelopt.numerics.rounding import NORM_ROUNDINGS, UNIT, form, gamma, norm_above, upwards
+from kernelopt.numerics.ball import Ball
+from kernelopt.numerics.norms import conjugate_exponent
+from kernelopt.numerics.rounding import UNIT, form, gamma, norm_above
 from kernelopt.validation import Array
 
 CORRECTIONS = 6  # of a v that rounding leaves infeasible; each is accurate to a small relative error
@@ -36,10 +37,7 @@ def over_matrix(matrix: Array, b: Array, is_form: bool) -> float:
 def over_diagonal(d: Array, b: Array, p: float) -> float:
     """Return an upper bound of |w|_q for w_j = (b_j)_+ / d_j: the case of a diagonal L."""
     positive = b > 0
-    if (d[positive] == 0).any():
-        return np.inf
-    found = lp_length(b[positive] / d[positive], conjugate_exponent(p))
-    return upwards(found * (1 + gamma(b.size + NORM_ROUNDINGS)))
+    return float((Ball(b[positive]) / Ball(d[positive])).norm(conjugate_exponent(p)).above)
 
 
 class DualSet(NamedTuple):
@@ -63,7 +61,7 @@ def dual_set_of_form(E: Array) -> DualSet:
         E,
         R,
         lambda w: np.asarray(scipy.linalg.solve_triangular(R, w, check_finite=False)),
-        lambda z: upwards(upwards(max(form(E, z).above, 0.0) ** 0.5)),
+        lambda z: float(Ball(max(form(E, z).above, 0.0)).power(0.5).above),
     )
 
 

@@ -185,7 +185,8 @@ def test_a_kernel_may_be_asked_for_after_ctrl_c():
     """An evaluation that was cut off, even before it could say so, does not keep this thread waiting."""
     grams = kernels()
     entries = grams.storage._cache._entries
-    entries.pending[0] = caching._Computation(threading.get_ident())
+    entries.pending[0] = caching._Computation()
+    entries.pending[0].owner = threading.get_ident()
     assert np.array_equal(grams.gram(0), KERNELS[0](X)) and 0 in entries.arrays and not entries.pending
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from fractions import Fraction
+from itertools import product
 
 import cvxpy as cp
 import numpy as np
@@ -181,6 +183,25 @@ def test_the_image_of_a_ball_holds_that_of_every_point_in_it(sparse):
         errors = [abs(Fraction(float(m)) - e) for m, e in zip(found.mid, image, strict=True)]
         assert all(e <= Fraction(float(r)) for e, r in zip(errors, found.rad, strict=True))
     assert found.mid[1] == found.rad[1] == 0 < found.rad[3]
+
+
+@every("op", [operator.add, operator.sub, operator.mul, operator.truediv], ids=lambda op: op.__name__)
+@every("radius", [0.0, 1e-17, 0.3])
+def test_the_operations_of_balls_hold_those_of_all_their_points(op, radius):
+    """Of numbers of all sizes, as arrays and one by one; a divisor that may be zero has no bound."""
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(2, 40)) * 10.0 ** rng.integers(-9, 9, (2, 40))
+    y[::3] = -x[::3] * (1 + 1e-15)
+    a, b = Ball(x, radius * np.abs(x)), Ball(y, radius * np.abs(y))
+    whole = op(a, b)
+    for i in range(x.size):
+        one = op(Ball(float(x[i]), float(a.rad[i])), Ball(float(y[i]), float(b.rad[i])))
+        assert (one.mid, one.rad) == (whole.mid[i], whole.rad[i])
+        for p, q in product((-1, 1), repeat=2):
+            left = Fraction(float(x[i])) + p * Fraction(float(a.rad[i]))
+            right = Fraction(float(y[i])) + q * Fraction(float(b.rad[i]))
+            assert abs(Fraction(float(whole.mid[i])) - op(left, right)) <= Fraction(float(whole.rad[i]))
+    assert np.isinf((a / Ball(1e-3 * y, 1e-3 * np.abs(y))).rad).all()
 
 
 @every("p", [0.5, 1.5, 2.0])
