@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import KFold, StratifiedKFold
 
 import kernelopt as ko
@@ -123,8 +124,14 @@ def test_predictions_go_to_a_file_and_the_score_to_standard_error(fitted, tmp_pa
     document = json.loads(ran("predict", fitted.model, fitted.new, "--json").out)
     rows = list(csv.DictReader((tmp_path / "predicted.csv").read_text(encoding="utf-8").splitlines()))
     assert [row["prediction"] for row in rows] == [str(row["prediction"]) for row in document["predictions"]]
-    (score,) = document["score"].values()
-    assert f" {score:.4f} " in err
+    ((measure, score),) = document["score"].items()
+    target, found = read_table(fitted.new)["class"], [row["prediction"] for row in rows]
+    right = (
+        accuracy_score(target, found)
+        if measure == "accuracy"
+        else r2_score(*np.array([target, found], float))
+    )
+    assert score == pytest.approx(right, abs=1e-9) and f" {score:.4f} " in err
     status, out, err = ran("predict", fitted.model, fitted.more)
     more = list(csv.DictReader(out.splitlines()))
     last, expected = ([float([*row.values()][-1]) for row in found] for found in (more, rows[:-1]))
