@@ -126,12 +126,9 @@ def test_predictions_go_to_a_file_and_the_score_to_standard_error(fitted, tmp_pa
     assert [row["prediction"] for row in rows] == [str(row["prediction"]) for row in document["predictions"]]
     ((measure, score),) = document["score"].items()
     target, found = read_table(fitted.new)["class"], [row["prediction"] for row in rows]
-    right = (
-        accuracy_score(target, found)
-        if measure == "accuracy"
-        else r2_score(*np.array([target, found], float))
-    )
-    assert score == pytest.approx(right, abs=1e-9) and f" {score:.4f} " in err
+    kind, scored = (str, accuracy_score) if measure == "accuracy" else (float, r2_score)
+    assert score == pytest.approx(scored(*np.array([target, found], dtype=kind)), abs=1e-9)
+    assert f" {score:.4f} " in err
     status, out, err = ran("predict", fitted.model, fitted.more)
     more = list(csv.DictReader(out.splitlines()))
     last, expected = ([float([*row.values()][-1]) for row in found] for found in (more, rows[:-1]))
