@@ -201,21 +201,6 @@ def singular_kernel(rng: np.random.Generator, knobs: Knobs, z: Array, g: Array) 
     return K, u
 
 
-def directions(
-    rng: np.random.Generator, z: Array, g: Array, weights: Array, forms: Array
-) -> tuple[Array, Array]:
-    """Return vectors g_m and numbers forms_m with z'g_m = forms_m and sum_m weights_m g_m = g.
-
-    The forms are the given ones times the number for which weights'forms = z'g.
-    """
-    forms = forms * (float(z @ g) / float(weights @ forms))
-    spread = 0.2 * np.linalg.norm(g) / np.sqrt(g.size) * rng.normal(size=(weights.size, g.size))
-    spread -= np.outer(spread @ z, z) / (z @ z)
-    total = float(weights.sum())
-    spread -= (weights @ spread) / total if total > 0 else 0.0
-    return np.outer(forms / float(z @ g), g) + spread, forms
-
-
 def kernels(
     rng: np.random.Generator,
     knobs: Knobs,
@@ -232,7 +217,11 @@ def kernels(
     possible. "free" leaves the traces free, and "enough" chooses a fifth more, and one more, than the largest
     of these numbers: then R_m is not small beside the first part, however large that is.
     """
-    parts, forms = directions(rng, z, g, weights, forms)
+    forms = forms * (float(z @ g) / float(weights @ forms))
+    spread = 0.2 * np.linalg.norm(g) / np.sqrt(g.size) * rng.normal(size=(weights.size, g.size))
+    spread -= np.outer(spread @ z, z) / (z @ z)
+    spread -= (weights @ spread) / (float(weights.sum()) or np.inf)
+    parts = np.outer(forms / float(z @ g), g) + spread  # z'g_m = forms_m, and sum_m weights_m g_m = g
     least = (parts**2).sum(axis=1) / forms
     if trace == "enough":
         trace = 1.2 * float(least.max()) + 1.0
@@ -258,9 +247,8 @@ def split(
         k = -1 if missing > 0 else 0  # a direction in which W has the sign of what is missing
         A = A + missing / curvature[k] * np.outer(basis[:, k], basis[:, k])
         stack.append((A + A.T) / 2)
-    stack[0] = (
-        (K - np.tensordot(weights[1:], np.array([*stack[1:]]), 1)) / weights[0] if len(stack) > 1 else K
-    )
+    others = sum((w * A for w, A in zip(weights[1:], stack[1:], strict=True)), np.zeros_like(K))
+    stack[0] = (K - others) / weights[0]
     return np.array(stack)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -48,14 +49,11 @@ class Parser(argparse.ArgumentParser):
 
     def taken_by_an_option(self) -> tuple[str, str] | None:
         """Return the first option with several values that was given two or more, and the last of them."""
-        for start, option in enumerate(self.given):
+        for start, option in enumerate(self.given, 1):
             action = self._option_string_actions.get(option)
-            if action is None or action.nargs != "+":
-                continue
-            values = list(self.given[start + 1 :])
-            end = next((i for i, text in enumerate(values) if text.startswith("-")), len(values))
-            if end > 1:
-                return option, values[end - 1]
+            values = [*takewhile(lambda text: not text.startswith("-"), self.given[start:])]
+            if action is not None and action.nargs == "+" and len(values) > 1:
+                return option, values[-1]
         return None
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

@@ -50,6 +50,7 @@ def test_the_demo_certifies_a_row_of_each_paper_and_saves_the_figure(tmp_path, m
         assert row.solution.gap <= 1e-5 and row.solution.lower <= row.solution.upper + 1e-9
     for row in found.values():
         assert (0.5 < row.score <= 1 and row.plain is None) or 0.5 < row.plain <= 1
+    assert {row.plain for row in certified} >= {found["average of the kernels"].score}
     soft = found["Lanckriet et al.: soft margin"].value  # no worse than a single kernel or the mean
     assert soft <= min(found[t].value for t in ("best single kernel", "average of the kernels")) + 1e-6
 

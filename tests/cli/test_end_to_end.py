@@ -48,7 +48,7 @@ def test_the_wheel_in_an_empty_environment_fits_predicts_and_reports(tmp_path):
     y = data.target_names[data.target]
     split = train_test_split(data.data, y, train_size=300, stratify=y, random_state=0)
     for name, X, y in (("train.csv", *split[::2]), ("test.csv", *split[1::2])):
-        save_table(tmp_path / name, X, y, "diagnosis", data.feature_names)
+        save_table(tmp_path / name, X, y, "diagnosis", data.feature_names.tolist())
     kernelopt = scripts / "kernelopt"
     fitted = json.loads(
         ran(kernelopt, *["fit", "train.csv", "--target", "diagnosis", "--out", "model.npz", "--json"])

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import KFold, StratifiedKFold
 
 import kernelopt as ko
@@ -123,7 +124,10 @@ def test_predictions_go_to_a_file_and_the_score_to_standard_error(fitted, tmp_pa
     document = json.loads(ran("predict", fitted.model, fitted.new, "--json").out)
     rows = list(csv.DictReader((tmp_path / "predicted.csv").read_text(encoding="utf-8").splitlines()))
     assert [row["prediction"] for row in rows] == [str(row["prediction"]) for row in document["predictions"]]
-    (score,) = document["score"].values()
+    ((measure, score),) = document["score"].items()
+    target, found = read_table(fitted.new)["class"], [row["prediction"] for row in rows]
+    kind, scored = (str, accuracy_score) if measure == "accuracy" else (float, r2_score)
+    assert score == pytest.approx(scored(*np.array([target, found], dtype=kind)), abs=1e-9)
     assert f" {score:.4f} " in err
     status, out, err = ran("predict", fitted.model, fitted.more)
     more = list(csv.DictReader(out.splitlines()))
