@@ -117,8 +117,6 @@ def square(x: Tree) -> Tree:
 
 def raised(x: Tree, p: float) -> Tree:
     """Return x^p; a factor that is negative stays inside of a fractional power."""
-    if p == 0:
-        return ONE
     if p == 0.5:
         return Tree("sqrt", (x,))
     base, k = (x, 1.0) if x.factor < 0 and p != int(p) else (x.bare, x.factor)

@@ -113,12 +113,6 @@ class Sweep:
 
     def visit_affine(self, e: Any, W: cp.Expression) -> None:
         """Add <W, e> for an affine atom: its arguments get their weights by the adjoint."""
-        inner = e.args[0]
-        if type(e).__name__ == "Trace" and type(inner).__name__ == "MulExpression":
-            A, X = inner.args
-            if A.is_constant() and A.ndim == X.ndim == 2:  # <w, tr A X> = <w A', X>
-                self.visit(X, uniform(W) * A.T)
-                return
         for k, a in enumerate(e.args):
             if not a.is_constant() or type(e).__name__ in STACKS:
                 self.visit(a, adjoint(e, k, W))
