@@ -146,8 +146,7 @@ def unsigned(tree: Tree, shape: Shape) -> Tree:
 
 TRANSPARENT = {
     "Promote", "symmetric_wrap", "psd_wrap", "nonneg_wrap", "nonpos_wrap", "nsd_wrap", "broadcast_to",
-    "Distance", "Difference", "TripletGains", "FrobeniusNorm", "conj", "real", "skew_symmetric_wrap",
-    "hermitian_wrap",
+    "Distance", "Difference", "TripletGains", "FrobeniusNorm", "skew_symmetric_wrap",
 }  # fmt: skip
 LINEAR = {"diag_vec", "diag_mat", "Trace"}  # the factor of the argument stands in front
 EVEN = {"abs", "normNuc", "sigma_max"}  # the sign of the argument does not count
