@@ -117,8 +117,6 @@ def square(x: Tree) -> Tree:
 
 def raised(x: Tree, p: float) -> Tree:
     """Return x^p; a factor that is negative stays inside of a fractional power."""
-    if p == 0:
-        return ONE
     if p == 0.5:
         return Tree("sqrt", (x,))
     base, k = (x, 1.0) if x.factor < 0 and p != int(p) else (x.bare, x.factor)
@@ -148,8 +146,7 @@ def unsigned(tree: Tree, shape: Shape) -> Tree:
 
 TRANSPARENT = {
     "Promote", "symmetric_wrap", "psd_wrap", "nonneg_wrap", "nonpos_wrap", "nsd_wrap", "broadcast_to",
-    "Distance", "Difference", "TripletGains", "FrobeniusNorm", "conj", "real", "skew_symmetric_wrap",
-    "hermitian_wrap",
+    "Distance", "Difference", "TripletGains", "FrobeniusNorm", "skew_symmetric_wrap",
 }  # fmt: skip
 LINEAR = {"diag_vec", "diag_mat", "Trace"}  # the factor of the argument stands in front
 EVEN = {"abs", "normNuc", "sigma_max"}  # the sign of the argument does not count

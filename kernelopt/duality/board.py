@@ -62,10 +62,9 @@ class Stated:
         rows = [constraint_of(row, G) for row, G in self.rows.items()]
         return cp.Problem(cp.Maximize(self.value), [*self.constraints, *rows])
 
-    def keeps_dpp(self) -> bool:
-        """Whether no product of parameters has come about, so that new values need no new dual."""
-        problem = self.problem()
-        return not problem.parameters() or bool(problem.is_dpp())
+    def is_dpp(self) -> bool:
+        """Whether it is convex by cvxpy's rules, and no product of parameters has come about."""
+        return bool(self.problem().is_dpp())
 
     def without(self, gone: Equation | Constraint) -> Stated:
         """Return the dual without a gradient's equation, or another constraint."""
@@ -152,7 +151,7 @@ def minus_rest(state: Stated) -> Stated | None:
             continue
         e = scaled(-1 / k, whole)
         found = state.without(row).with_variable(y, e, label)
-        if not found.keeps_dpp():
+        if not found.is_dpp():
             continue
         signs = y.attributes["nonneg"] or y.attributes["PSD"]
         if signs and (kind not in POSITIVE or weight is None):
@@ -241,7 +240,7 @@ def floor(state: Stated) -> Stated | None:
             if uses(cones, v):  # their arguments must be affine
                 continue
             found = found.with_variable(v, e, label)
-            if found.problem().is_dcp() and found.keeps_dpp():
+            if found.is_dpp():
                 return found
     return None
 

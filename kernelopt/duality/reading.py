@@ -186,5 +186,5 @@ NODES: dict[str, Callable[[Reader, Any], Tree]] = {  # what brings names, or the
     "QuadraticForms": Reader.forms, "Combination": Reader.kernel,
     "quad_over_lin": Reader.square, "index": Reader.index, "special_index": Reader.index,
     "PositivePart": lambda read, e: square(Tree("plus", (read(e.G),), shape=e.G.shape)),
-    "KernelProducts": lambda read, e: read.each(e.grams, lambda K: inner(K, read.part(e.matrix))),
+    "KernelProducts": lambda read, e: read.each(e.what, lambda K: inner(K, read.part(e.matrix))),
 }  # fmt: skip

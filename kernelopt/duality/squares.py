@@ -24,13 +24,7 @@ class Noted(Wrap):  # type: ignore[misc]
 
 
 class KernelProducts(Noted):
-    """The expression (<K_m, W>)_m, the adjoint of sum_m weights_m K_m at a matrix W."""
-
-    @property
-    def grams(self) -> Grams:
-        """The stack of the K_m."""
-        found: Grams = self.what
-        return found
+    """The expression (<K_m, W>)_m, the adjoint of sum_m weights_m K_m at a matrix W; `what` is the stack."""
 
     @property
     def matrix(self) -> cp.Expression:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -18,7 +19,7 @@ from kernelopt.duality.lagrangian import Term, pairing, times, total
 from kernelopt.duality.naming import multiplier_tags, notation_of, stated_dual
 from kernelopt.duality.reading import Reader
 from kernelopt.duality.solving import kept, solved
-from kernelopt.duality.statement import ExplicitRisk, Statement, constraint_lines, primal_of, statement_of
+from kernelopt.duality.statement import ExplicitRisk, constraint_lines, primal_of, statement_of
 from kernelopt.duality.tree import Tree, formula, leaf, listed
 from kernelopt.duality.written import SUM
 from kernelopt.errors import KerneloptError
@@ -36,7 +37,6 @@ RULES = {
     "absorbed": "The multiplier of K >> 0 is absorbed",
 }
 Numbers = Callable[[], Iterable[float]]
-Parts = tuple[Statement, Statement, "tuple[Step, ...]", tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Derivative:
         if len(self.swept.own) < len(self.swept.equations):  # what the cones of an atom leave is >= 0
             self.sums[0] = max(self.sums)
 
-    def parts(self) -> Parts:
+    def parts(self) -> tuple[Any, ...]:
         """Return the primal, the dual, the steps with their checks, and the legend."""
         primal, explicit = primal_of(self.swept.structure, self.write, multiplier_tags(self.dual.state))
         steps = tuple(self.checked(*given) for given in self.steps(explicit))

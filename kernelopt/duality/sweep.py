@@ -8,7 +8,6 @@ table is cvxpy's cone form of that atom alone, swept by the same code.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,6 +23,7 @@ from cvxpy.transforms.indicator import indicator
 from kernelopt.duality.adjoints import adjoint, uniform, value_of
 from kernelopt.duality.conjugates import CONJUGATES, NUMBERS, SUPPORTS, New
 from kernelopt.duality.lagrangian import Multiplier, Term, pairing, times, total
+from kernelopt.duality.written import fresh
 from kernelopt.errors import DualizationError
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.risk import Risk
@@ -113,12 +113,6 @@ class Sweep:
 
     def visit_affine(self, e: Any, W: cp.Expression) -> None:
         """Add <W, e> for an affine atom: its arguments get their weights by the adjoint."""
-        inner = e.args[0]
-        if type(e).__name__ == "Trace" and type(inner).__name__ == "MulExpression":
-            A, X = inner.args
-            if A.is_constant() and A.ndim == X.ndim == 2:  # <w, tr A X> = <w A', X>
-                self.visit(X, uniform(W) * A.T)
-                return
         for k, a in enumerate(e.args):
             if not a.is_constant() or type(e).__name__ in STACKS:
                 self.visit(a, adjoint(e, k, W))
@@ -215,11 +209,8 @@ class Sweep:
 def multiplier_names(problem: cp.Problem) -> list[str]:
     """Return y[label] for each constraint; lambda, nu or Z without one, numbered if several."""
     found = [f"y[{c.label}]" if c.label else WORDS.get(type(c).__name__, "nu") for c in problem.constraints]
-    counts, seen = Counter(found), Counter[str]()
-    for i, (c, word) in enumerate(zip(problem.constraints, found, strict=True)):
-        seen[word] += 1
-        found[i] = word if c.label or counts[word] == 1 else f"{word}{seen[word]}"
-    return found
+    numbered, taken = {name for name in WORDS.values() if found.count(name) > 1}, set[str]()
+    return [fresh(f"{name}1" if name in numbered else name, taken) for name in found]
 
 
 def term_name(g: Any) -> str:

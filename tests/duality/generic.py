@@ -10,11 +10,14 @@ import numpy as np
 from cvxpy.constraints import ExpCone, PowCone3D, PowConeND
 
 import kernelopt as ko
+from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
 from tests.problems import labels, stack, targets
 
 rng = np.random.default_rng(1)
 A, b, c = rng.normal(size=(6, 4)), rng.normal(size=6), rng.uniform(0.5, 1.5, size=4)
 M = A[:3, :3] + A[:3, :3].T
+MODULES = (lanckriet, linear_functional, lp_norm, similarity, triplet_lp)
+ENTRIES = {entry.name: entry for module in MODULES for entry in module.CATALOGUE}
 n = 8
 y, v, Ks = labels(n), targets(n), stack(n)
 
@@ -300,6 +303,15 @@ RISKS = {
         learned(mu) + 0.1 * cp.sum_squares(mu), *ko.lp_ball(mu, 4), mu[0] <= mu[1]
     ),
 }
+
+
+def table_at(problem, point, **options):
+    """The certificate of a point, and the rows of its table of conditions by kind and place."""
+
+    class Solved:
+        certificate = ko.certify(problem, point, **options)
+
+    return Solved.certificate, {(c.kind, c.where): c for c in ko.kkt_table(Solved(), problem).conditions}
 
 
 @cache

@@ -121,6 +121,8 @@ def test_infeasible_and_unbounded_problems_say_so():
     v = x()
     infeasible = ko.dualize(least(cp.sum(v), v >= 1, v <= 0))
     assert infeasible.solve() == np.inf and infeasible.status == cp.UNBOUNDED
+    with pytest.raises(ko.UnboundedError, match="dual"):
+        infeasible.recover_primal()
     unbounded = ko.dualize(least(cp.sum(v), v <= 0))
     assert unbounded.solve() == -np.inf and unbounded.status == cp.INFEASIBLE
     with pytest.raises(ko.InfeasibleError, match="dual"):

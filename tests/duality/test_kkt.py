@@ -7,16 +7,13 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
 from kernelopt.language.fidelity import Distance
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import nodes
-from tests.duality.generic import PROBLEMS, RISKS
+from tests.duality.generic import ENTRIES, PROBLEMS, RISKS, table_at
 from tests.every import every
 from tests.problems import labels, stack
 
-MODULES = (lanckriet, linear_functional, lp_norm, similarity, triplet_lp)
-ENTRIES = {entry.name: entry for module in MODULES for entry in module.CATALOGUE}
 SIGNED = ("nonneg", "nonpos", "PSD", "NSD", "bounds")
 # A solution is certified to 1e-5, and the residual of a condition is relative to the part it belongs to.
 CONDITIONS = 2e-4
@@ -102,14 +99,11 @@ def test_the_parts_of_a_kernel_that_is_a_variable(scale):
     problem = cp.Problem(cp.Minimize(scale * risk), [(cp.trace(K) <= 2).set_label("trace")])
     point, alpha = 2 * np.eye(n) / n, y / 3
 
-    class Solved:
-        certificate = ko.certify(problem, {K: point}, alpha=alpha, retrain=False)
-
-    found = where(ko.kkt_table(Solved(), problem))
+    certificate, found = table_at(problem, {K: point}, alpha=alpha, retrain=False)
     forced = np.outer(alpha, alpha)
     S = float(alpha @ alpha) * np.eye(n)
     expected = scale / 2 * float(np.vdot(S - forced, point))
-    expected += scale * losses_of_machine(Solved.certificate, ko.squared(1.0), point)
+    expected += scale * losses_of_machine(certificate, ko.squared(1.0), point)
     parts = [found["complementarity", "gradient by K"], found["subgradient", "risk K"]]
     assert sum(part.residual for part in parts) == pytest.approx(expected, rel=1e-6)  # S is not unique
     assert found["complementarity", "trace"].residual == pytest.approx(0, abs=1e-8)
@@ -121,13 +115,9 @@ def test_the_parts_of_weights_are_those_of_the_formula():
     risk = ko.risk(ko.combine(mu, Ks[:2]), y, ko.squared(1.0))
     problem = cp.Problem(cp.Minimize(risk), [(cp.sum(mu) <= 1).set_label("sum")])
     alpha = (y - y.mean()) / 4
-
-    class Solved:
-        certificate = ko.certify(problem, {mu: [1.0, 0.0]}, alpha=alpha, retrain=False)
-
-    found = where(ko.kkt_table(Solved(), problem))
+    certificate, found = table_at(problem, {mu: [1.0, 0.0]}, alpha=alpha, retrain=False)
     forms = np.array([alpha @ K @ alpha for K in Ks[:2]])
-    expected = (forms.max() - forms[0]) / 2 + losses_of_machine(Solved.certificate, ko.squared(1.0), Ks[0])
+    expected = (forms.max() - forms[0]) / 2 + losses_of_machine(certificate, ko.squared(1.0), Ks[0])
     parts = [found["complementarity", "gradient by mu"], found["subgradient", "risk mu"]]
     assert sum(part.residual for part in parts) == pytest.approx(expected, abs=1e-7)
 
@@ -137,12 +127,7 @@ def test_bounds_have_rows_of_their_own():
     problem = cp.Problem(cp.Minimize(cp.sum(x)), [(x[0] + x[1] <= 4).set_label("cap")])
     found = where(ko.kkt_table(ko.solve(problem)))
     assert found["complementarity", "x lower"].relative < 1e-6
-    poor = ko.certify(problem, {x: [2.0, 0.0]})
-
-    class Solved:
-        certificate = poor
-
-    found = where(ko.kkt_table(Solved(), problem))
+    _, found = table_at(problem, {x: [2.0, 0.0]})
     assert found["complementarity", "x lower"].residual == pytest.approx(1.5 + 1.0, rel=1e-6)
     assert not any(kind == "subgradient" for kind, _ in found)
 
@@ -153,11 +138,7 @@ def test_the_products_and_the_terms_add_up_to_the_gap():
     A, b = np.arange(6.0).reshape(2, 3), np.array([1.0, 2])
     objective = cp.sum_squares(A @ x - b) + 0.5 * cp.norm1(x)
     problem = cp.Problem(cp.Minimize(objective), [(cp.sum(x) <= 0.1).set_label("sum")])
-
-    class Solved:
-        certificate = ko.certify(problem, {x: [0.0, -0.5, 0.3]})
-
-    found = ko.kkt_table(Solved(), problem).conditions
+    found = table_at(problem, {x: [0.0, -0.5, 0.3]})[1].values()
     parts = [c.residual for c in found if c.kind in ("complementarity", "subgradient")]
     (gap,) = (c.residual for c in found if c.kind == "gap")
     assert len(parts) == 3 and min(parts) >= 0 and sum(parts) == pytest.approx(gap, rel=1e-5)

@@ -30,10 +30,8 @@ pytestmark = [
 def optimum(problem):
     """The solver's own optimum, since `value` has 0 / 0 at a multiplier of zero."""
     for options in ATTEMPTS:
-        for (
-            variable
-        ) in problem.variables():  # cvxpy's rule of cvar, of a fractional k, fails where it has a value
-            variable.save_value(None)
+        for v in problem.variables():  # cvxpy's rule of cvar, of a fractional k, fails where it has a value
+            v.save_value(None)
         try:
             problem.solve(**options)
         except cp.SolverError:
@@ -73,9 +71,8 @@ def check(problem, derive=False, back=False):
         assert [s.title for s in steps if not (s.why_not or s.residual <= 1e-3)] == []
 
 
-@every(
-    "seed", [*range(24), 1165]
-)  # of the last one a floor stands in an exponential cone, and is not inserted
+# Of the last one a floor stands in an exponential cone, and is not inserted.
+@every("seed", [*range(24), 1165])
 def test_random_problems(seed):
     check(random_problem(seed)[0], derive=seed % 6 == 0, back=True)
 

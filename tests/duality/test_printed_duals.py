@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from formulations import lanckriet, lp_norm, similarity
+from formulations import lanckriet, lp_norm
 from kernelopt.duality.layout import WIDTH, latex_problem, problem_text
-from tests.duality.generic import PROBLEMS, RISKS, A, Ks, least, n, named, pair, weights, x, y
+from tests.duality.generic import PROBLEMS, RISKS, A, Ks, least, named, pair, x, y
 from tests.every import every
 from tests.problems import solved
 
@@ -24,21 +24,6 @@ def text(problem):
 def page(lines):
     """Lines without the indentation of the source."""
     return textwrap.dedent(lines).strip("\n").rstrip()
-
-
-def learned_kernels(objective):
-    """The dual of a hinge and the weights of three kernels, where only the objective depends on their set."""
-    return page(f"""
-        maximize over alpha
-          {objective}
-        subject to
-          0 <= y * alpha <= 1  (box)
-          sum(alpha) == 0        (b)
-
-        where
-          y    (8,)  labels
-          K_m  (3, 8, 8)  Gram matrices, m = 1, ..., 3
-    """)
 
 
 # -------------------------------------------------------------------------------------- the papers
@@ -56,15 +41,6 @@ def test_a_machine_of_one_kernel():
           y  (8,)  labels
           K  (8, 8)  the Gram matrix
     """)
-
-
-def test_lp_norm_multiple_kernel_learning():
-    """Problem (D) of Kloft et al. (2011), q = 4 at p = 4/3."""
-    theta = weights()
-    risk = ko.risk(ko.combine(theta, Ks), y, ko.hinge(1.0))
-    assert text(cp.Problem(cp.Minimize(risk), ko.lp_ball(theta, 4 / 3))) == learned_kernels(
-        "y'alpha - 1/2 |(alpha' K_m alpha)_m|_4"
-    )
 
 
 def test_lanckriets_quadratic_constraints():
@@ -161,35 +137,6 @@ def test_squares_of_a_symmetric_matrix_have_one_multiplier():
         where
           y   (8,)  labels
           B1  (8, 8)  in the objective
-    """)
-
-
-def test_a_learned_similarity_reads_as_the_dual_by_hand():
-    assert text(similarity.single_kernel(Ks[0] - np.eye(n), y, rho=0.5, trace=3.0).problem) == page("""
-        maximize over alpha, U0, y[trace]
-          y'alpha - 1/2 <U0, S0> - 3 y[trace]
-        subject to
-          0 <= y * alpha <= 1                       (box)
-          sum(alpha) == 0                             (b)
-          [U0 + 2 y[trace] I, alpha; alpha', 1] >> 0  (K)
-          |U0| <= 1                          (distance K)
-
-        where
-          y   (8,)  labels
-          S0  (8, 8)  in the objective
-    """)
-
-
-def test_the_lasso():
-    assert str(pair("lasso")[1]) == page("""
-        maximize over r
-          b1'r - 1/2 |r|^2
-        subject to
-          |A1' r|_inf <= 0.3  (x)
-
-        where
-          b1  (6,)  in the objective
-          A1  (6, 4)  in the objective
     """)
 
 

@@ -15,16 +15,13 @@ import pytest
 from matplotlib.mathtext import MathTextParser
 
 import kernelopt as ko
-from formulations import lanckriet, linear_functional, lp_norm, similarity, triplet_lp
 from kernelopt.duality.adjoints import ADJOINTS
 from kernelopt.duality.conjugates import CONJUGATES
 from kernelopt.duality.layout import WIDTH
 from kernelopt.duality.tree import leaf, number
-from tests.duality.generic import PROBLEMS, RISKS, pair
+from tests.duality.generic import ENTRIES, PROBLEMS, RISKS, pair, table_at
 from tests.every import every
 
-MODULES = (lanckriet, linear_functional, lp_norm, similarity, triplet_lp)
-ENTRIES = {entry.name: entry for module in MODULES for entry in module.CATALOGUE}
 SEED = 0
 TOLERANCE = 1e-6  # of the checks of a derivation: conic solvers stop at 1e-8
 PARSER = MathTextParser("agg")
@@ -112,18 +109,6 @@ def test_lp_norm_learning_reads_as_the_problems_of_the_paper():
     assert r"\|\left(\alpha^\top K_m \alpha\right)_m\|_{4}" in both._repr_latex_()
 
 
-def test_lanckriets_dual_reads_as_his_qcqp():
-    both = shown("lanckriet.soft_margin")
-    trace = float(formulation("lanckriet.soft_margin").problem.constraints[0].args[1].value)
-    assert text_of(both.dual) == [
-        f"2 y'alpha - {trace:.6g} y[trace]",
-        "0 <= y * alpha <= 1",
-        "sum(alpha) == 0",
-        "(alpha' K_m alpha)_m <= y[trace] t",
-    ]
-    assert dict(both.legend)["t"] == "(3,)  the traces tr K_m"
-
-
 def test_the_dual_of_a_learned_similarity_reads_as_ours_by_hand():
     both = shown("similarity.indefinite_svm")
     assert text_of(both.dual) == [
@@ -198,8 +183,10 @@ def test_any_label_is_valid_latex(name):
 def test_what_is_no_problem_is_refused():
     with pytest.raises(ko.errors.ParameterError, match=r"dual must be a cvxpy.Problem or None, got 3"):
         ko.show(two_kernels(), 3)
-    with pytest.raises(ko.errors.ParameterError, match="problem must be a cvxpy.Problem"):
-        ko.derive("problem")
+    for given in (None, 3, cp.Variable(2), "problem"):
+        for verb in (ko.dualize, ko.derive):
+            with pytest.raises(ko.InputError, match="problem must be a cvxpy.Problem"):
+                verb(given)
 
 
 # ------------------------------------------------------------------------------------ derivations
@@ -375,12 +362,7 @@ def test_the_conditions_of_a_closed_form():
 def test_a_poor_point_has_large_residuals_where_they_belong():
     problem = two_kernels()
     theta = next(v for v in problem.variables() if v.name() == "theta")
-    poor = ko.certify(problem, {theta: [1.0, 0.0]}, alpha=[0.25, -0.25])
-
-    class Solved:
-        certificate = poor
-
-    where = {(c.kind, c.where): c for c in ko.kkt_table(Solved(), problem).conditions}
+    poor, where = table_at(problem, {theta: [1.0, 0.0]}, alpha=[0.25, -0.25])
     assert where["primal feasibility", "ball"].relative < 1e-9
     assert (
         max(c.relative for (kind, _), c in where.items() if kind in ("complementarity", "subgradient")) > 1e-2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 
 import pytest
 
@@ -12,157 +13,118 @@ from tests.every import every
 
 # ruff: noqa: E501 - LaTeX is not broken
 BOARD = {
-    "linear": (
-        [
-            "minimize over lambda",
-            "b'lambda",
-            "A' lambda == c",
-            "lambda >= 0",
-        ],
-        [
-            r"b^\top \lambda",
-            r"A^\top\,\lambda = c",
-            r"\lambda \geq 0",
-        ],
-    ),
-    "lasso": (
-        [
-            "maximize over r",
-            "b'r - 1/2 |r|^2",
-            "|A' r|_inf <= 0.3",
-        ],
-        [
-            r"b^\top r - \frac{1}{2}\,\|r\|_{2}^{2}",
-            r"\|A^\top\,r\|_{\infty} \leq 0.3",
-        ],
-    ),
-    "ridge": (
-        [
-            "maximize over r",
-            "b'r - 1/2 |r|^2 - |A' r|^2",
-        ],
-        [
-            r"b^\top r - \frac{1}{2}\,\|r\|_{2}^{2} - \|A^\top\,r\|_{2}^{2}",
-        ],
-    ),
-    "support_vectors": (
-        [
-            "maximize over y[margin]",
-            "sum(y[margin]) - 1/2 y[margin]' Q y[margin]",
-            "0 <= y[margin] <= 2",
-            "y'y[margin] == 0",
-        ],
-        [
-            r"\mathbf{1}^\top y_{\mathrm{margin}} - \frac{1}{2}\,y_{\mathrm{margin}}^\top Q y_{\mathrm{margin}}",
-            r"0 \leq y_{\mathrm{margin}} \leq 2",
-            r"y^\top y_{\mathrm{margin}} = 0",
-        ],
-    ),
-    "logistic_regression": (
-        [
-            "maximize over p",
-            "-sum(p log p) - sum((1 - p) log (1 - p)) - 1/2 p' Q p",
-            "p >= 0",
-        ],
-        [
-            r"-\mathbf{1}^\top \left(p \log p\right) - \mathbf{1}^\top \left(\left(1 - p\right) \log \left(1 - p\right)\right) - \frac{1}{2}\,p^\top Q p",
-            r"p \geq 0",
-        ],
-    ),
-    "max_cut": (
-        [
-            "minimize over nu",
-            "sum(nu)",
-            "Diag(nu) - 1/4 L >> 0",
-        ],
-        [
-            r"\mathbf{1}^\top \nu",
-            r"\operatorname{Diag}(\nu) - \frac{1}{4}\,L \succeq 0",
-        ],
-    ),
-    "ellipsoid": (
-        [
-            "maximize over lambda1, ..., lambda6",
-            "log det(sum_i lambda_i a_i a_i') + 2 - sum_i lambda_i",
-            "lambda1, ..., lambda6 >= 0",
-        ],
-        [
-            r"\log\det\left(\sum_i \lambda_{i}\,a_{i}\,a_{i}^\top\right) + 2 - \sum_i \lambda_{i}",
-            r"\lambda_{1}, \ldots, \lambda_{6} \geq 0",
-        ],
-    ),
-    "maximum_entropy": (
-        [
-            "minimize over lambda",
-            "log sum exp(-A' lambda) + b'lambda",
-            "lambda >= 0",
-        ],
-        [
-            r"\log \mathbf{1}^\top \exp\left(-A^\top\,\lambda\right) + b^\top \lambda",
-            r"\lambda \geq 0",
-        ],
-    ),
-    "basis_pursuit": (
-        [
-            "maximize over nu",
-            "-b'nu",
-            "|A' nu|_inf <= 1",
-        ],
-        [
-            r"-b^\top \nu",
-            r"\|A^\top\,\nu\|_{\infty} \leq 1",
-        ],
-    ),
-    "nearest_correlation": (
-        [
-            "maximize over nu",
-            "1/2 |G|_F^2 - 1/2 |(G - Diag(nu))_+|_F^2 - sum(nu)",
-        ],
-        [
-            r"\frac{1}{2}\,\|G\|_{F}^{2} - \frac{1}{2}\,\|\left(G - \operatorname{Diag}(\nu)\right)_{+}\|_{F}^{2} - \mathbf{1}^\top \nu",
-        ],
-    ),
-    "trust_region": (
-        [
-            "maximize over z, lambda1, nu, lambda2",
-            "0.1 lambda2 - 1/4 |z|^2 - 1/4 |lambda2 e1 - R z - q - nu 1|^2 / lambda1 - lambda1 - 1/2 nu",
-            "lambda1, lambda2 >= 0",
-        ],
-        [
-            r"0.1\,\lambda_{2} - \frac{1}{4}\,\|z\|_{2}^{2} - \frac{1}{4}\,\frac{\|\lambda_{2}\,e_{1} - R\,z - q - \nu\,1\|_{2}^{2}}{\lambda_{1}} - \lambda_{1} - \frac{1}{2}\,\nu",
-            r"\lambda_{1}, \lambda_{2} \geq 0",
-        ],
-    ),
-    "lp_learning": (
-        [
-            "maximize over alpha",
-            "y'alpha - 1/2 |(alpha' K_m alpha)_m|_4",
-            "0 <= y * alpha <= 1",
-            "sum(alpha) == 0",
-        ],
-        [
-            r"y^\top \alpha - \frac{1}{2}\,\|\left(\alpha^\top K_m \alpha\right)_m\|_{4}",
-            r"0 \leq y \odot \alpha \leq 1",
-            r"\mathbf{1}^\top \alpha = 0",
-        ],
-    ),
-    "soft_margin": (
-        [
-            "maximize over alpha, S, y[trace]",
-            "2 y'alpha - 8 y[trace]",
-            "0 <= y * alpha <= 1",
-            "sum(alpha) == 0",
-            "[S, alpha; alpha', 1] >> 0",
-            "y[trace] t == (<K_m, S>)_m",
-        ],
-        [
-            r"2\,y^\top \alpha - 8\,y_{\mathrm{trace}}",
-            r"0 \leq y \odot \alpha \leq 1",
-            r"\mathbf{1}^\top \alpha = 0",
-            r"\begin{bmatrix} S & \alpha \\ \alpha^\top & 1 \end{bmatrix} \succeq 0",
-            r"y_{\mathrm{trace}}\,t = \left(\langle K_m, S\rangle\right)_m",
-        ],
-    ),
+    "linear": r"""
+        minimize over lambda
+        b'lambda
+        A' lambda == c
+        lambda >= 0
+
+        b^\top \lambda
+        A^\top\,\lambda = c
+        \lambda \geq 0
+    """,
+    "lasso": r"""
+        maximize over r
+        b'r - 1/2 |r|^2
+        |A' r|_inf <= 0.3
+
+        b^\top r - \frac{1}{2}\,\|r\|_{2}^{2}
+        \|A^\top\,r\|_{\infty} \leq 0.3
+    """,
+    "ridge": r"""
+        maximize over r
+        b'r - 1/2 |r|^2 - |A' r|^2
+
+        b^\top r - \frac{1}{2}\,\|r\|_{2}^{2} - \|A^\top\,r\|_{2}^{2}
+    """,
+    "support_vectors": r"""
+        maximize over y[margin]
+        sum(y[margin]) - 1/2 y[margin]' Q y[margin]
+        0 <= y[margin] <= 2
+        y'y[margin] == 0
+
+        \mathbf{1}^\top y_{\mathrm{margin}} - \frac{1}{2}\,y_{\mathrm{margin}}^\top Q y_{\mathrm{margin}}
+        0 \leq y_{\mathrm{margin}} \leq 2
+        y^\top y_{\mathrm{margin}} = 0
+    """,
+    "logistic_regression": r"""
+        maximize over p
+        -sum(p log p) - sum((1 - p) log (1 - p)) - 1/2 p' Q p
+        p >= 0
+
+        -\mathbf{1}^\top \left(p \log p\right) - \mathbf{1}^\top \left(\left(1 - p\right) \log \left(1 - p\right)\right) - \frac{1}{2}\,p^\top Q p
+        p \geq 0
+    """,
+    "max_cut": r"""
+        minimize over nu
+        sum(nu)
+        Diag(nu) - 1/4 L >> 0
+
+        \mathbf{1}^\top \nu
+        \operatorname{Diag}(\nu) - \frac{1}{4}\,L \succeq 0
+    """,
+    "ellipsoid": r"""
+        maximize over lambda1, ..., lambda6
+        log det(sum_i lambda_i a_i a_i') + 2 - sum_i lambda_i
+        lambda1, ..., lambda6 >= 0
+
+        \log\det\left(\sum_i \lambda_{i}\,a_{i}\,a_{i}^\top\right) + 2 - \sum_i \lambda_{i}
+        \lambda_{1}, \ldots, \lambda_{6} \geq 0
+    """,
+    "maximum_entropy": r"""
+        minimize over lambda
+        log sum exp(-A' lambda) + b'lambda
+        lambda >= 0
+
+        \log \mathbf{1}^\top \exp\left(-A^\top\,\lambda\right) + b^\top \lambda
+        \lambda \geq 0
+    """,
+    "basis_pursuit": r"""
+        maximize over nu
+        -b'nu
+        |A' nu|_inf <= 1
+
+        -b^\top \nu
+        \|A^\top\,\nu\|_{\infty} \leq 1
+    """,
+    "nearest_correlation": r"""
+        maximize over nu
+        1/2 |G|_F^2 - 1/2 |(G - Diag(nu))_+|_F^2 - sum(nu)
+
+        \frac{1}{2}\,\|G\|_{F}^{2} - \frac{1}{2}\,\|\left(G - \operatorname{Diag}(\nu)\right)_{+}\|_{F}^{2} - \mathbf{1}^\top \nu
+    """,
+    "trust_region": r"""
+        maximize over z, lambda1, nu, lambda2
+        0.1 lambda2 - 1/4 |z|^2 - 1/4 |lambda2 e1 - R z - q - nu 1|^2 / lambda1 - lambda1 - 1/2 nu
+        lambda1, lambda2 >= 0
+
+        0.1\,\lambda_{2} - \frac{1}{4}\,\|z\|_{2}^{2} - \frac{1}{4}\,\frac{\|\lambda_{2}\,e_{1} - R\,z - q - \nu\,1\|_{2}^{2}}{\lambda_{1}} - \lambda_{1} - \frac{1}{2}\,\nu
+        \lambda_{1}, \lambda_{2} \geq 0
+    """,
+    "lp_learning": r"""
+        maximize over alpha
+        y'alpha - 1/2 |(alpha' K_m alpha)_m|_4
+        0 <= y * alpha <= 1
+        sum(alpha) == 0
+
+        y^\top \alpha - \frac{1}{2}\,\|\left(\alpha^\top K_m \alpha\right)_m\|_{4}
+        0 \leq y \odot \alpha \leq 1
+        \mathbf{1}^\top \alpha = 0
+    """,
+    "soft_margin": r"""
+        maximize over alpha, S, y[trace]
+        2 y'alpha - 8 y[trace]
+        0 <= y * alpha <= 1
+        sum(alpha) == 0
+        [S, alpha; alpha', 1] >> 0
+        y[trace] t == (<K_m, S>)_m
+
+        2\,y^\top \alpha - 8\,y_{\mathrm{trace}}
+        0 \leq y \odot \alpha \leq 1
+        \mathbf{1}^\top \alpha = 0
+        \begin{bmatrix} S & \alpha \\ \alpha^\top & 1 \end{bmatrix} \succeq 0
+        y_{\mathrm{trace}}\,t = \left(\langle K_m, S\rangle\right)_m
+    """,
 }  # fmt: skip
 
 
@@ -170,7 +132,7 @@ BOARD = {
 def test_the_dual_is_what_a_lecturer_writes(name):
     dual = ko.dualize(getattr(textbook, name)())
     statement = dual._written.dual
-    text, tex = BOARD[name]
+    text, tex = (part.splitlines() for part in textwrap.dedent(BOARD[name]).strip().split("\n\n"))
     head = f"{'maximize' if statement.maximize else 'minimize'} over {', '.join(v.text for v in statement.variables)}"
     assert [head, statement.value.text, *(line.whole.text for line in statement.lines)] == text
     assert [statement.value.tex, *(line.whole.tex for line in statement.lines)] == tex
