@@ -83,7 +83,7 @@ class Ball:
     def __neg__(self) -> Ball:
         return Ball(-self.mid, self.rad)
 
-    def __add__(self, other: Ball | float) -> Ball:
+    def __add__(self, other: Ball | float | Array) -> Ball:
         """A + b, with the error u |fl(a + b)| unless one of the midpoints is zero."""
         other = as_ball(other)
         with np.errstate(all="ignore"):
@@ -91,7 +91,7 @@ class Ball:
             rounding = np.where(np.equal(self.mid, 0) | np.equal(other.mid, 0), 0.0, UNIT * np.abs(mid))
             return Ball.of(mid, raised(self.rad + other.rad + rounding))
 
-    def __sub__(self, other: Ball | float) -> Ball:
+    def __sub__(self, other: Ball | float | Array) -> Ball:
         return self + (-other)
 
     def __rmatmul__(self, A: Any) -> Ball:
@@ -102,7 +102,7 @@ class Ball:
             rad = size @ np.broadcast_to(self.rad, np.shape(self.mid)) + gamma(k) * (size @ np.abs(self.mid))
             return Ball.of(A @ self.mid, raised(rad + 4 * ETA * k * counts, k))
 
-    def __mul__(self, other: Ball | float) -> Ball:
+    def __mul__(self, other: Ball | float | Array) -> Ball:
         """A b, with the error |a| r_b + r_a (|b| + r_b) + u |fl(a b)| + eta unless a factor is zero."""
         other = as_ball(other)
         with np.errstate(all="ignore"):
@@ -111,7 +111,7 @@ class Ball:
             rad = rad + np.abs(self.mid) * other.rad
             return Ball.of(np.where(zero, 0.0, mid), np.where(zero, 0.0, raised(rad)))
 
-    def __truediv__(self, other: Ball | float) -> Ball:
+    def __truediv__(self, other: Ball | float | Array) -> Ball:
         """Q = a / b, with the error (r_a + |q| r_b) / (|b| - r_b) + u |q| + eta."""
         other = as_ball(other)
         with np.errstate(all="ignore"):
@@ -157,6 +157,11 @@ class Ball:
         found = self.monotone(lambda a: np.maximum(a, 0.0) ** p, falling=p < 0)
         return found if p < 0 else Ball.between(np.maximum(found.below, 0.0), found.above)
 
+    def root(self, r: float) -> Ball:
+        """a^(1/r) for a >= 0: the roundings of r and 1/r change its logarithm by less than 2 u 745 / r."""
+        error = LIBRARY + 2 * 745 * UNIT / r
+        return self if r == 1 else self.monotone(lambda a: np.maximum(a, 0.0) ** (1 / r), error)
+
     def norm(self, p: float, axis: Any = None, keepdims: bool = False) -> Ball:
         """|a|_p = s (sum_i t_i^p)^(1/p) with t = |a| / s and the largest |a_i| = s, for p >= 1.
 
@@ -182,7 +187,7 @@ class Ball:
             return Ball.of(value, raised(rad + relative * value + 4 * ETA * (value > 0)))
 
 
-def as_ball(number: Ball | float) -> Ball:
+def as_ball(number: Ball | float | Array) -> Ball:
     """Return a number that is known exactly as a ball, and a ball as it is."""
     return number if isinstance(number, Ball) else Ball(number)
 
@@ -190,3 +195,12 @@ def as_ball(number: Ball | float) -> Ball:
 def raised(rad: Any, terms: Any = 0) -> Any:
     """Return more than the exact value of a computed sum of non-negative terms, zero where all are zero."""
     return np.where(np.equal(rad, 0), 0.0, rad * (1 + gamma(terms + 32)) + 8 * ETA)
+
+
+def accumulated(mid: Any, size: Any, terms: Any, rad: Any = 0.0) -> Ball:
+    """Return the ball of a computed sum of so many products, or of terms of few roundings, which count too.
+
+    `size` is the sum of the absolute values of the terms, and `rad` the sum of their errors.
+    """
+    with np.errstate(all="ignore"):
+        return Ball.of(mid, raised(rad + gamma(terms) * size, terms))

@@ -61,8 +61,8 @@ from kernelopt.structure.convex_rules import (
     of_squares,
     of_x_exp,
 )
-from kernelopt.structure.powers import POWER
 from kernelopt.structure.primal_bound import FEASIBILITY
+from kernelopt.structure.recognition import POWER
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import nodes
 

@@ -15,7 +15,7 @@ from kernelopt.plain_tables import html_table
 from kernelopt.structure.attributes import stated_bounds
 from kernelopt.structure.explicit_risk import explicit_risk, loss_variables
 from kernelopt.structure.gate import check_problem
-from kernelopt.structure.powers import NORMS
+from kernelopt.structure.recognition import NORMS
 from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.trees import (
     coefficient,

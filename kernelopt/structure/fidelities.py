@@ -16,7 +16,7 @@ from cvxpy.atoms.quad_over_lin import quad_over_lin
 
 from kernelopt.fidelities import Fidelity, frobenius, l1, squared_frobenius
 from kernelopt.language.fidelity import Distance
-from kernelopt.numerics.rounding import gamma
+from kernelopt.numerics.ball import Ball, accumulated
 from kernelopt.running import check
 from kernelopt.structure.trees import number, replaced
 from kernelopt.validation import Array
@@ -41,17 +41,14 @@ class FidelityTerm:
         """Return U in the subdifferential of L at X - target, without the price."""
         return self.fidelity.subgradient(X - self.target)
 
-    def conjugate_cost(self, U: Array) -> float:
+    def conjugate_cost(self, U: Array) -> Ball:
         """Return price * (<U, target> + L*(U)), for U in the domain of L*.
 
         This is the conjugate of X -> L(X - target) at U, times the price.
         """
-        return self.price * (float(np.vdot(U, self.target)) + self.fidelity.conjugate(U))
-
-    def conjugate_cost_error(self, U: Array) -> float:
-        """Return a bound of the rounding error of `conjugate_cost`."""
-        products = gamma(U.size + 8) * float(np.vdot(np.abs(U), np.abs(self.target)))
-        return self.price * (products + self.fidelity.bounded_conjugate(U).error) * (1 + gamma(8))
+        size = np.vdot(np.abs(U), np.abs(self.target))
+        products = accumulated(np.vdot(U, self.target), size, U.size)
+        return (products + Ball(*self.fidelity.bounded_conjugate(U))) * self.price
 
 
 def read_fidelity(price: float, term: cp.Expression) -> FidelityTerm | None:

@@ -12,7 +12,6 @@ from kernelopt.fidelities import Fidelity
 from kernelopt.grams import RankOneStorage
 from kernelopt.language.terms import terms
 from kernelopt.numerics.ball import Ball
-from kernelopt.numerics.rounding import upwards
 from kernelopt.structure.fidelities import FidelityTerm, read_fidelity
 from kernelopt.structure.learning import read_pieces
 from kernelopt.structure.parts import Budget, Slopes
@@ -48,7 +47,7 @@ class Block:
     @cached_property
     def nearest_to_mean(self) -> Array:
         """The value of the variable that is nearest to the mean of the similarities, or of their spectra."""
-        return self.piece.nearest(self.targets.mean(axis=0))
+        return self.piece.project(self.targets.mean(axis=0))
 
     def kernel(self, X: Array) -> Array:
         """Return the kernel on all points at a value of the variable."""
@@ -67,7 +66,7 @@ class Block:
         if self.total is not None:
             return self.piece.support(s)
         rate = self.piece.rate(s)
-        return upwards(self._largest_trace(price, upper) * rate) if rate > 0 else 0.0
+        return float((Ball(self._largest_trace(price, upper)) * rate).above) if rate > 0 else 0.0
 
     def linear_minimum(self, G: Array, price: float, upper: float) -> float:
         """Return a lower bound of <G, X> over all X in the set with price * sum_k L(X - S_k) <= upper."""

@@ -12,12 +12,11 @@ import numpy as np
 from kernelopt.language.learner import Learner, on_labelled
 from kernelopt.language.terms import terms
 from kernelopt.learner import BlockMachine, Machine
-from kernelopt.numerics.ball import Ball
+from kernelopt.numerics.ball import Ball, accumulated
 from kernelopt.numerics.rounding import (
     UNDERFLOW,
     exact_sum,
     form,
-    gamma,
     split_sums,
     two_products,
 )
@@ -97,37 +96,37 @@ def image(kernel: KernelSum, c: Array) -> Image:
     """
     roots = np.sqrt(kernel.d)
     T, k = float(roots @ np.abs(c)), c.size + kernel.weights.size + 8
-    values = kernel @ c
-    square = float(c @ values)
-    underflow = UNDERFLOW * k * (T > 0)
-    rounding = gamma(2 * k) * (T * T) + underflow  # T**2 would raise OverflowError where T * T is infinite
-    size = np.sqrt(max(square + rounding, 0.0))
-    errors = roots * (gamma(k) * T + FEASIBILITY * size) + underflow
-    return Image(Ball(values, errors), Ball(square, rounding + FEASIBILITY * size**2))
+    values, underflow = kernel @ c, UNDERFLOW * k * (T > 0)
+    square = accumulated(c @ values, T * T, 2 * k, underflow)  # T**2 would raise where T * T is infinite
+    return moved(kernel, accumulated(values, roots * T, k, underflow), square)
+
+
+def moved(kernel: KernelSum, values: Ball, square: Ball) -> Image:
+    """Return an image where the weights change by a relative `FEASIBILITY`."""
+    size = np.sqrt(np.maximum(square.above, 0.0))
+    changes = FEASIBILITY * np.sqrt(kernel.d) * size
+    return Image(values + Ball(np.zeros(changes.size), changes), square + Ball(0.0, FEASIBILITY * size**2))
 
 
 def accurate_image(kernel: KernelSum, c: Array) -> Image:
     """Return the image of c in twice the working precision, by the sums of `numerics.rounding`."""
-    heads, squares = [], []
+    used = kernel.weights != 0
+    weights, matrices = kernel.weights[used], [K for K, w in zip(kernel.matrices(), used, strict=True) if w]
+    heads, forms = [np.zeros(c.size)], [form(K, c) for K in matrices]
     tails, missed = np.zeros(c.size), np.zeros(c.size)
-    for w, K in zip(kernel.weights, kernel.matrices(), strict=True):
-        if w == 0:
-            continue
+    for w, K in zip(weights, matrices, strict=True):
         head, tail, error = split_sums(K, c)
         heads += [*two_products(np.full(c.size, w), head), w * tail]
         tails += abs(w) * np.abs(tail)
         missed += abs(w) * error
-        squares.append((w, form(K, c)))
-    columns = np.array(heads).T if heads else np.zeros((c.size, 1))
-    values = np.array([exact_sum(row) for row in columns.tolist()])
-    pairs = [two_products(np.array([w]), np.array([f.value])) for w, f in squares]
-    square = exact_sum([float(part[0]) for pair in pairs for part in pair])
-    rounding = sum(abs(w) * f.error for w, f in squares) * (1 + 1e-12)  # 1e-12 covers this sum's own rounding
-    size = np.sqrt(max(square + rounding, 0.0))
-    errors = gamma(2) * np.abs(values) + gamma(8) * tails + 1.01 * missed
-    errors += FEASIBILITY * np.sqrt(kernel.d) * size
-    rounding += gamma(2) * abs(square) + FEASIBILITY * size**2
-    return Image(Ball(values, errors), Ball(square, rounding))
+    values = np.array([exact_sum(row) for row in np.array(heads).T.tolist()])
+    squares, errors = np.array(forms).reshape(-1, 2).T
+    square = exact_sum(np.concatenate(two_products(weights, squares)))
+    return moved(
+        kernel,
+        accumulated(values, np.abs(values) + tails, 8, 1.01 * missed),
+        accumulated(square, abs(square), 2, np.abs(weights) @ errors * (1 + 1e-12)),
+    )
 
 
 def primal_upper_bound(

@@ -38,7 +38,7 @@ def written(name):
 
 @every("name", BALLS)
 def test_the_exponent_and_the_radius_are_those_that_are_written(name):
-    (found,) = Structure(written(name)[0]).bounding
+    (found,) = Structure(written(name)[0]).sets
     assert (found.p, *found.reach(found.variables[0])) == (BALLS[name][1], *[RADIUS] * 3)
 
 
@@ -66,3 +66,10 @@ def test_a_sum_of_entries_is_no_entry():
         values.append(ko.solve(problem, "mirror-descent", tol=1e-4))
     one, other = values
     assert one.lower <= other.upper + 1e-9 and other.lower <= one.upper + 1e-9
+
+
+def test_a_lower_bound_of_a_sum_is_no_budget():
+    mu = cp.Variable(3, nonneg=True)
+    problem = cp.Problem(cp.Minimize(cp.sum(mu)), [cp.NonNeg(cp.sum(mu) - 1), cp.Zero(2 - cp.sum(mu))])
+    wrong, right = Structure(problem).sets
+    assert wrong is None and (right.total, right.at_most, right.sign) == (2.0, False, -1.0)

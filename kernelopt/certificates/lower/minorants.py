@@ -207,8 +207,7 @@ def quadratic_form(
 def near_minorant(term: FidelityTerm, U: Array) -> Minorant:
     """Return price * (<U, X - target> - L*(U)), which is below the term, for U projected on its domain."""
     U = term.fidelity.project(U)
-    cost = Ball(term.conjugate_cost(U), term.conjugate_cost_error(U))
-    return Minorant(-cost, {term.variable: Ball(U.ravel()) * term.price})
+    return Minorant(-term.conjugate_cost(U), {term.variable: Ball(U.ravel()) * term.price})
 
 
 def optimal_block_weights(norm: float, forms: Sequence[Minorant]) -> Array:

@@ -199,7 +199,7 @@ class Composite:
                 weights = [square_weight(f, L, points[k]) for L, (_, f) in zip(radial, near, strict=True)]
                 v = [f.price * w for w, (_, f) in zip(weights, near, strict=True)]
                 mean = sum(each * f.target for each, (_, f) in zip(v, near, strict=True)) / sum(v)
-                points[k] = piece.nearest(mean - gradients[k] / (2 * sum(v)))
+                points[k] = piece.project(mean - gradients[k] / (2 * sum(v)))
                 for w, (i, f) in zip(weights, near, strict=True):
                     subgradients[i] = 2 * w * (points[k] - f.target)
         lower = bound_over(self.pieces, below + self.of_fidelities(subgradients)).value
@@ -280,7 +280,7 @@ def read_trainers(structure: Structure, factors: dict[int, float]) -> list[Train
 def has_subgradient(term: cp.Expression, pieces: list[Budget]) -> bool:
     """Whether cvxpy knows a value and a subgradient of a term in the middle of the set."""
     for piece in pieces:
-        piece.variable.save_value(piece.centre)
+        piece.variable.save_value((piece.start() or {})[piece.variable.id])
     try:
         slopes, value = term.grad.values(), term.value
     except NotImplementedError:

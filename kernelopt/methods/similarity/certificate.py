@@ -43,7 +43,7 @@ def feasible(block: Block, X: Array) -> Array:
     if block.V is None:
         X = (X + X.T) / 2
         if not semidefinite_beyond(X, SETTINGS.roundings * gamma(len(X) + 2) * float(np.trace(X))):
-            X = block.piece.nearest(X)
+            X = block.piece.project(X)
             X = (X + X.T) / 2
         size = float(np.trace(X))
     else:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelopt.numerics.rounding import gamma, norm_above, upwards
+from kernelopt.numerics.ball import Ball
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array
 
@@ -47,10 +47,8 @@ class Centring(NamedTuple):
 
         With r = \|F'1\| / sqrt(N) they are sizes_i r (2 \|F\| + r).
         """
-        order, size = len(F), norm_above(F)
-        along = norm_above(F.sum(axis=0)) / np.sqrt(order) + gamma(order + 8) * size
-        found: Array = self.sizes * along * (2 * size + along) * (1 + gamma(16))
-        return found
+        size, along = Ball(F).norm(2), Ball(F).sum(axis=0).norm(2) / Ball(len(F)).root(2)
+        return (along * (size * 2 + along) * self.sizes).above
 
 
 def read_centring(stack: Array, norms: Array) -> Centring | None:
@@ -58,10 +56,8 @@ def read_centring(stack: Array, norms: Array) -> Centring | None:
 
     `norms` are the Frobenius norms of the K_i, with one in the place of zero.
     """
-    order = stack.shape[1]
-    sums = np.array([norm_above(K.sum(axis=1)) for K in stack])
-    sizes = (sums / np.sqrt(order) + gamma(order + 8) * norms) * (1 + gamma(16))
-    change = upwards(float((sizes / norms).max()))
+    sizes = (Ball(stack).sum(axis=2).norm(2, axis=1) / Ball(stack.shape[1]).root(2)).above
+    change = float((sizes / norms).max())
     return Centring(sizes, change) if change <= VANISHING else None
 
 
