@@ -14,7 +14,7 @@ import kernelopt as ko
 from formulations import similarity
 from formulations.similarity.planted import of_several, of_single
 from kernelopt.extend import as_fidelity
-from kernelopt.structure.fidelities import read_fidelity
+from kernelopt.structure.nearness import read_fidelity
 from kernelopt.testing import check_fidelity
 from tests.problems import why_not
 

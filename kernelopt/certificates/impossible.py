@@ -14,7 +14,7 @@ from kernelopt.certificates.exceeded import risk_above_its_bound, unattainable
 from kernelopt.certificates.statements.conflicts import conflict
 from kernelopt.conic.ladder import AttemptResult, ladder, run_solver
 from kernelopt.errors import InfeasibleError, KerneloptError, SolverError, UnboundedError
-from kernelopt.structure.residuals import violation
+from kernelopt.structure.enclosure import violation
 from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.structure.trees import constraint_names
 from kernelopt.structure.units import units

@@ -19,7 +19,7 @@ from kernelopt.language.risk import Risk, risk
 from kernelopt.language.terms import ExpressionStorage, terms
 from kernelopt.losses import Loss
 from kernelopt.structure.affine import Affine, affine
-from kernelopt.structure.copies import copied_loss, copied_parameter, copied_variable
+from kernelopt.structure.attributes import copied_loss, copied_parameter, copied_variable
 from kernelopt.structure.gate import assumptions, check_is_problem
 from kernelopt.structure.parts import Budget, read_budget, trivially_true
 from kernelopt.structure.powers import LpBall

@@ -16,9 +16,9 @@ from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.running import check
 from kernelopt.structure.affine import Affine, flat
 from kernelopt.structure.attributes import projected, stated_bounds
+from kernelopt.structure.enclosure import violation
 from kernelopt.structure.evaluation import sum_of_magnitudes
 from kernelopt.structure.parts import Budget
-from kernelopt.structure.residuals import violation
 from kernelopt.structure.structure import RiskTerm, Structure, WeightedStack, kept_in_structure
 from kernelopt.validation import Array
 

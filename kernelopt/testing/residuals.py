@@ -13,7 +13,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.errors import KerneloptError
-from kernelopt.structure.residuals import violation as violated
+from kernelopt.structure.enclosure import violation as violated
 from kernelopt.validation import Array
 
 FAILURES = (KerneloptError, ArithmeticError, ValueError, RuntimeError, IndexError)

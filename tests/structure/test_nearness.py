@@ -13,9 +13,8 @@ from formulations import similarity
 from kernelopt.certificates.lower.minorants import minorant
 from kernelopt.extend import as_fidelity
 from kernelopt.numerics.ball import Ball
-from kernelopt.structure.fidelities import read_fidelity
 from kernelopt.structure.learning import read_pieces
-from kernelopt.structure.nearness import read_nearness
+from kernelopt.structure.nearness import read_fidelity, read_nearness
 from tests.every import every
 from tests.problems import why_not
 

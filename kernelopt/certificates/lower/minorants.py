@@ -24,9 +24,9 @@ from kernelopt.numerics.rounding import (
 )
 from kernelopt.numerics.rounding import gamma as roundings
 from kernelopt.structure.affine import Affine, affine, flat
-from kernelopt.structure.fidelities import FidelityTerm
+from kernelopt.structure.evaluation import MOST_PRODUCTS, squared_norm
+from kernelopt.structure.nearness import FidelityTerm
 from kernelopt.structure.parts import Part, joined
-from kernelopt.structure.primal_bound import MOST_PRODUCTS, squared_norm
 from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import RiskTerm, Structure, WeightedStack, kept_in_structure
 from kernelopt.structure.trees import copied_constraint, replaced

@@ -20,9 +20,8 @@ from kernelopt.numerics.rounding import NORM_ROUNDINGS
 from kernelopt.numerics.rounding import gamma as roundings
 from kernelopt.structure.affine import flat
 from kernelopt.structure.evaluation import Evaluator
-from kernelopt.structure.fidelities import FidelityTerm
 from kernelopt.structure.learning import read_pieces
-from kernelopt.structure.nearness import objective_terms
+from kernelopt.structure.nearness import FidelityTerm, objective_terms
 from kernelopt.structure.parts import Budget
 from kernelopt.structure.structure import Point, Structure, kept_in_structure
 from kernelopt.structure.trees import nodes, number, short
