@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 
 from kernelopt.errors import InputError, LabelError, ShapeError
 from kernelopt.losses.curve import Curve, descent, piecewise_intercept
-from kernelopt.losses.perspective import curve_perspective
+from kernelopt.losses.perspective import Scaling, curve_perspective, read_scaling
 from kernelopt.losses.weights import Weight, per_sample
 from kernelopt.numerics.ball import Ball, accumulated
 from kernelopt.numerics.roots import last_above
@@ -191,19 +191,7 @@ class Loss(ABC):
 
     def dual_expression(self, alpha: cp.Expression, y: Array) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Return l(alpha) as a concave cvxpy expression, and the constraints of its domain."""
-        linear, curvature, l1, lower, upper = self.curve(y)
-        concave = linear @ alpha
-        if curvature.any():
-            concave -= cp.sum_squares(cp.multiply(np.sqrt(curvature / 2), alpha))
-        if l1.any():
-            concave -= l1 @ cp.abs(alpha)
-        below, above = np.isfinite(lower), np.isfinite(upper)
-        domain: list[cp.Constraint] = []
-        if below.any():
-            domain.append((alpha[below] >= lower[below]).set_label("lower"))
-        if above.any():
-            domain.append((alpha[above] <= upper[above]).set_label("upper"))
-        return concave, domain
+        return curve_perspective(Scaling(self.curve(y)), alpha, y, None)
 
     def dual_perspective(
         self, alpha: cp.Expression, y: Array, weight: cp.Expression | None = None
@@ -212,7 +200,10 @@ class Loss(ABC):
 
         None where it is not known. A parameter C stays a parameter; `weight` None stands for one.
         """
-        return curve_perspective(self, alpha, y, weight) if self.quadratic else None
+        scaling = read_scaling(self, y) if self.quadratic else None
+        if scaling is None or (scaling.curvature and weight is not None):
+            return None  # a quotient by a parameter times a multiplier
+        return curve_perspective(scaling, alpha, y, weight)
 
     def project(self, alpha: Array, y: Array, bias: bool) -> Array:
         """Return the projection of alpha on the domain of the dual, with sum zero if there is a bias."""

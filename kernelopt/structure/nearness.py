@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -18,7 +17,7 @@ from cvxpy.atoms.quad_over_lin import quad_over_lin
 from kernelopt.fidelities import Fidelity, frobenius, l1, squared_frobenius
 from kernelopt.grams import RankOneStorage
 from kernelopt.language.fidelity import Distance
-from kernelopt.language.terms import terms
+from kernelopt.language.terms import dense, terms
 from kernelopt.numerics.ball import Ball, accumulated
 from kernelopt.running import check
 from kernelopt.structure.learning import read_pieces
@@ -97,7 +96,7 @@ def read_target(D: cp.Expression) -> tuple[cp.Variable, Array] | None:
         return None
     X = D.variables()[0]
     if isinstance(D, AddExpression) and D.args[0] is X and all(c.is_constant() for c in D.args[1:]):
-        target = -np.broadcast_to(sum(dense(c.value) for c in D.args[1:]), X.shape)
+        target = -np.broadcast_to(sum(dense(c) for c in D.args[1:]), X.shape)
         return (X, target) if target.ndim == 1 or np.array_equal(target, target.T) else None
     probe = np.random.default_rng(0).normal(size=X.shape)
     probe = probe + probe.T if probe.ndim == 2 else probe
@@ -115,12 +114,7 @@ def read_target(D: cp.Expression) -> tuple[cp.Variable, Array] | None:
 def value_at(D: cp.Expression, X: cp.Variable, point: Array) -> Array:
     """Return the value of an expression of X alone at a point, in the shape of X."""
     X.save_value(point)
-    return dense(D.value).reshape(X.shape)
-
-
-def dense(value: Any) -> Array:
-    """Return a value of cvxpy as an array."""
-    return np.asarray(value.toarray() if hasattr(value, "toarray") else value, dtype=float)
+    return dense(D).reshape(X.shape)
 
 
 @dataclass(frozen=True, eq=False)
