@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import kernelopt as ko
-from kernelopt.methods.registry import METHODS
+from kernelopt.methods.selection import METHODS
 
 PAGE = Path(__file__).with_name("methods.md")
 START, END = "<!-- table: docs/make_methods.py -->", "<!-- end of the table -->"

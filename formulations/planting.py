@@ -6,8 +6,8 @@ products with alpha are prescribed:
 
     K_m = g_m g_m' / s_m + R_m,    R_m alpha = 0,    s_m = g_m'alpha > 0,    hence    K_m alpha = g_m.
 
-The optimality conditions of the weights are conditions on the numbers s_m = alpha'K_m alpha. The value is
-that of the dual, l(alpha) - 1/2 alpha'K alpha, plus the price of the weights or of the kernel, if any.
+The optimality conditions of the weights are conditions on the numbers s_m = alpha'K_m alpha. The value
+is l(alpha) - 1/2 alpha'K alpha, the value of the dual, plus the price of the weights or of the kernel.
 """
 
 from __future__ import annotations
@@ -23,6 +23,18 @@ from kernelopt.extend import Array, Planted, boolean, positive, whole
 
 SMALLEST_N = 6  # three pairs of points: with alpha between its bounds, at a bound, and at zero
 UNBOUNDED = 1e300  # larger bounds of a dual variable count as none
+
+
+def two_classes(rng: np.random.Generator, N: int, n: int) -> tuple[Array, Array]:
+    """Return N points in the plane, and labels of the first n by the first coordinate and some noise."""
+    X = rng.normal(size=(N, 2))
+    return X, np.where(X[:n, 0] + 0.3 * rng.normal(size=n) > np.median(X[:n, 0]), 1.0, -1.0)
+
+
+def labelled_kernels(rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return three kernels on sixteen points, twelve of them labelled, and the labels."""
+    X, y = two_classes(rng, 16, 12)
+    return np.asarray(ko.Grams.from_kernels([ko.gaussian(0.5), ko.gaussian(2.0), ko.linear()], X)), y
 
 
 @dataclass(frozen=True)
@@ -215,7 +227,7 @@ def kernels(
 ) -> Array:
     """Return K_m with z'K_m z = forms_m, sum_m weights_m K_m z = g, and all traces equal to `trace`.
 
-    Weights and forms are those of the m kernels of `knobs`, with weights'forms = z'g. A kernel
+    Weights and forms belong to the m kernels of `knobs`, with weights'forms = z'g. A kernel
     K_m = g_m g_m' / s_m + R_m with R_m >> 0 has a trace of at least |g_m|^2 / s_m, and every larger one is
     possible. "free" leaves the traces free, and "enough" chooses a fifth more, and one more, than the largest
     of these numbers: then R_m is not small beside the first part, however large that is.

@@ -27,14 +27,15 @@ numbers, `domain` names the function that checks them.
 
 **A fidelity** states `expression`, `subgradient` and `conjugate`, and `project` where the conjugate has
 infinite values. "first-order-dual" takes one that also has the method of `Radial`, for functions of the
-Frobenius norm, or those of `Proximal`. `check_fidelity` tests it.
+Frobenius norm, or the methods of `Proximal`. `check_fidelity` tests it.
 
 **A method** states `match`, `cost` and `run`: it reads a `Structure`, predicts a `Cost`, reports to a
 `Control`, and returns an `Outcome`. Long work calls `check` between its steps, which raises
 `kernelopt.errors.Stopped` at the time limit. `read_ball` reads one risk with weights in an l_p ball as a
 `BallProblem`, which has the bounds. `on_simplex` is the projection on a
 simplex. `norms` has |v|_p, its q, and the weights of an l_p ball that are optimal for
-given lengths. `rounding` bounds the rounding errors of sums and products. `register_method` adds a method
+given lengths. `Ball` is an array with a radius, whose operations bound their rounding errors.
+`register_method` adds a method
 that is in no package; `check_method` tests it.
 
 **A set** whose support function is known states `recognise`, `support` and `multiplier`. Then certificates
@@ -69,8 +70,9 @@ from kernelopt.losses import weights
 from kernelopt.losses.curve import Curve
 from kernelopt.methods import DEFAULT_TOL, Cost, Learned, Method, Outcome, Programme, register_method
 from kernelopt.methods.control import Control
-from kernelopt.numerics import norms, rounding
-from kernelopt.numerics.simplex import on_simplex
+from kernelopt.numerics import norms
+from kernelopt.numerics.ball import Ball
+from kernelopt.numerics.norms import on_simplex
 from kernelopt.running import check
 from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.parts import Part
@@ -97,6 +99,7 @@ __all__ = [
     "DEFAULT_TOL",
     "FLOOR_SHARE",
     "Array",
+    "Ball",
     "BallProblem",
     "BoundedProblem",
     "Conjugate",
@@ -135,7 +138,6 @@ __all__ = [
     "positive",
     "read_ball",
     "register_method",
-    "rounding",
     "shown",
     "weights",
     "whole",

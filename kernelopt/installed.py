@@ -15,7 +15,7 @@ from kernelopt.errors import PackageWarning
 from kernelopt.fidelities import Fidelity
 from kernelopt.kernels import Kernel
 from kernelopt.losses import Loss
-from kernelopt.methods.registry import registered
+from kernelopt.methods.selection import registered
 from kernelopt.validation import one_of
 
 Kind = Literal["losses", "kernels", "fidelities", "methods", "formulations"]

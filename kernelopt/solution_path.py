@@ -19,7 +19,7 @@ from kernelopt.methods import Method, Solution, SolveOptions, solve
 from kernelopt.methods.control import Callback
 from kernelopt.plain_tables import html_table, text_table
 from kernelopt.validation import Array, as_list, positive, shown
-from kernelopt.validation.options import refuse_unknown
+from kernelopt.validation.messages import refuse_unknown
 
 HEADER = ("lower bound", "upper bound", "gap", "weights above 0")
 USED = 1e-6  # share of the largest weight from which a weight is counted

@@ -6,6 +6,9 @@ import io
 import re
 from contextlib import redirect_stdout
 from itertools import pairwise
+from pathlib import Path
+
+ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "pyproject.toml").exists())
 
 # A code cell of a notebook is a block of its language. Its options, such as ":tags: [hide-cell]", are no
 # part of the source.

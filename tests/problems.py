@@ -12,8 +12,7 @@ from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
 from cvxpy.reductions.solvers.conic_solvers.scs_conif import SCS
 
 import kernelopt as ko
-from kernelopt.methods.registry import METHODS
-from kernelopt.methods.selection import applicable
+from kernelopt.methods.selection import METHODS, applicable
 
 TAU, EPS = 0.4, 0.2
 

@@ -4,7 +4,6 @@ import io
 import json
 import os
 import signal
-import subprocess
 import sys
 import zipfile
 from functools import cache
@@ -190,48 +189,6 @@ def test_an_error_inside_the_writing_leaves_the_old_file(saving, what, error, af
         assert stands(path, earlier, *([later] if after and what[1] == "replace" else []))
     else:
         assert not called and stands(path, later)  # certificates are written without `numpy.lib.format`
-
-
-SCRIPT = """
-import os, signal, sys, threading, time
-from pathlib import Path
-import numpy as np
-from kernelopt.files import write_file
-
-path = Path(sys.argv[1])
-contents = []
-for number in range(2):
-    write_file(path, "model", {"number": number}, {"x": np.full(200_000, float(number))})
-    contents.append(path.read_bytes())
-began = time.perf_counter()
-write_file(path, "model", {"number": 1}, {"x": np.ones(200_000)})
-seconds = 1.5 * (time.perf_counter() - began)
-found = set()
-for k in range(20):
-    path.write_bytes(contents[0])
-    sender = threading.Timer(seconds * k / 20, os.kill, (os.getpid(), signal.SIGINT))
-    try:
-        sender.start()
-        write_file(path, "model", {"number": 1}, {"x": np.ones(200_000)})
-        sender.join()
-        time.sleep(1)
-        raise SystemExit("there was no Ctrl-C")
-    except KeyboardInterrupt:
-        pass
-    sender.join()
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
-    found.add(contents.index(path.read_bytes()))
-print("done", found)
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends a process of Windows")
-def test_a_signal_while_a_file_is_written(tmp_path):
-    folder = tmp_path / "files"
-    folder.mkdir()
-    call = [sys.executable, "-c", SCRIPT, str(folder / "a.npz")]
-    found = subprocess.run(call, capture_output=True, text=True, check=False)  # noqa: S603
-    assert found.stdout.startswith("done"), found.stderr
 
 
 class Touch:

@@ -14,9 +14,11 @@ import pytest
 import kernelopt as ko
 from formulations import lanckriet, lp_norm
 from kernelopt.estimators import MKLClassifier
+from kernelopt.figures import CARETLEFT, CARETRIGHT
 from kernelopt.methods.learned import Learned, Part
 from kernelopt.plotting import (
     plot_bounds,
+    plot_comparisons,
     plot_duality,
     plot_history,
     plot_kernels,
@@ -25,7 +27,9 @@ from kernelopt.plotting import (
 )
 
 mpl.use("Agg")
-from matplotlib.figure import Figure
+from matplotlib import pyplot
+
+from tests.figures import apart, axes, boxes, within, words
 
 K = np.array([[[2.0, 0], [0, 2]], [[2, -2], [-2, 2]]])
 
@@ -39,18 +43,38 @@ def solutions():
 
 
 def test_weights_are_drawn_as_shares_of_the_largest(solutions):
-    ax = Figure().subplots()
+    ax = axes()
     assert plot_weights(solutions, ["I", "yy'"], ax=ax) is ax
     assert np.abs(ax.images[0].get_array() - [[0, 1], [0, 1]]).max() < 1e-6
-    assert [t.get_text() for t in ax.get_xticklabels()] == ["I", "yy'"]
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["hard\nunique", "soft\nunique"]
+    assert words(ax.get_xticklabels()) == ["I", "yy'"]
+    assert words(ax.get_yticklabels()) == ["hard\nunique", "soft\nunique"]
 
 
 def test_bounds_are_drawn_at_their_values(solutions):
-    ax = Figure().subplots()
+    ax = axes()
     assert plot_bounds(solutions, {"single": 3.0}, ax=ax) is ax
     assert [bar.get_width() for bar in ax.patches] == pytest.approx([s.upper for s in solutions.values()])
-    assert any("single" in text.get_text() for text in ax.get_legend().get_texts())
+    ends = [(bound, row) for row, s in enumerate(solutions.values()) for bound in (s.lower, s.upper)]
+    arrows = [line for line in ax.lines if line.get_marker() in (CARETLEFT, CARETRIGHT)]
+    assert [tuple(line.get_xydata()[0]) for line in arrows] == ends
+    names = words(ax.get_legend().get_texts())
+    assert names == ["certified lower bound", "certified upper bound", "single: 3"]
+
+
+def test_the_current_axes_stay_current_and_an_error_opens_no_figure(solutions):
+    opened, solution = pyplot.get_fignums(), solutions["hard"]
+    figure, (current, other) = pyplot.subplots(1, 2)
+    try:
+        pyplot.sca(current)
+        plot_weights({"a": solution}, ax=other)
+        plot_kernels(solution, ax=other)
+        plot_comparisons([[0, 1, 2]], ax=other)
+        assert pyplot.gca() is current
+        with pytest.raises(ko.InputError, match="names must be"):
+            plot_kernels(solution, names=["one"])
+        assert pyplot.get_fignums() == [*opened, figure.number]
+    finally:
+        pyplot.close(figure)
 
 
 def test_without_axes_new_ones_are_made(solutions):
@@ -65,11 +89,11 @@ def test_without_names_the_kernels_have_those_of_their_stack_or_numbers(solution
         ({"n": named}, ["I", "yy'"]),
         (machines, ["I", "yy'"]),
     ):
-        ax = plot_weights(rows, ax=Figure().subplots())
-        assert [t.get_text() for t in ax.get_xticklabels()] == names
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["0"]
-    ax = plot_weights({"n": named, **solutions}, ax=Figure().subplots())  # their stacks disagree
-    assert [t.get_text() for t in ax.get_xticklabels()] == ["0", "1"] and ax.get_xlabel() == "kernel"
+        ax = plot_weights(rows, ax=axes())
+        assert words(ax.get_xticklabels()) == names
+    assert words(ax.get_yticklabels()) == ["0"]
+    ax = plot_weights({"n": named, **solutions}, ax=axes())  # their stacks disagree
+    assert words(ax.get_xticklabels()) == ["0", "1"] and ax.get_xlabel() == "kernel"
 
 
 def many(weights, unique=None):
@@ -82,22 +106,16 @@ def many(weights, unique=None):
     return replace(exact, weights=machine.weights, learned=(machine,), weights_unique=unique)
 
 
-def apart(texts):
-    """Whether no two texts of a horizontal or vertical axis touch each other."""
-    boxes = [text.get_window_extent() for text in texts]
-    return not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[k + 1 :])
-
-
 def test_many_kernels_have_colours_hatched_signs_and_names_that_fit():
-    figure = Figure(layout="constrained")
-    ax, weights = figure.subplots(), np.linspace(-1, 0.5, 60)
+    ax, weights = axes(), np.linspace(-1, 0.5, 60)
+    figure = ax.figure
     plot_weights({f"row {i}": many(weights, unique) for i, unique in enumerate([True, False, None])}, ax=ax)
     assert ax.images[0].get_array().shape == (3, 60) and not ax.texts
     assert len(ax.collections) == 3 * (weights < -0.005).sum()  # the hatched cells
-    labels = [t.get_text() for t in ax.get_yticklabels()]
+    labels = words(ax.get_yticklabels())
     assert labels == ["row 0\nunique", "row 1\nnot unique", "row 2\nuniqueness unknown"]
     figure.draw_without_rendering()
-    assert apart(ax.get_yticklabels())
+    assert apart(boxes(ax.get_yticklabels()))
     ticks = ax.get_xticks()
     assert ticks[0] == 0 and np.unique(np.diff(ticks)).size == 1  # every second name, say
     names = ax.get_xticklabels()
@@ -109,7 +127,7 @@ def test_many_kernels_have_colours_hatched_signs_and_names_that_fit():
 
 def test_weights_that_are_equal_or_zero_or_one_are_drawn():
     for weights, shares in (([2.0, 2.0], [1, 1]), ([0.0, 0.0], [0, 0]), ([3.0], [1])):
-        ax = plot_weights({"a": many(weights)}, ax=Figure().subplots())
+        ax = plot_weights({"a": many(weights)}, ax=axes())
         assert ax.images[0].get_array().tolist() == [shares]
 
 
@@ -121,16 +139,15 @@ def test_infinite_and_negative_bounds_are_drawn():
 
     inf = np.inf
     pairs = {"a": (-3.0, -2.0), "b": (1.0, inf), "c": (-inf, 2.0), "d": (-inf, inf)}
-    ax = plot_bounds({k: bounded(*ends) for k, ends in pairs.items()}, ax=Figure().subplots())
-    texts = [text.get_text() for text in ax.texts]
+    ax = plot_bounds({k: bounded(*ends) for k, ends in pairs.items()}, ax=axes())
+    texts = words(ax.texts)
     assert texts == ["gap 3e-01", "no upper bound", "no lower bound", "no finite bound"]
     assert [bar.get_width() for bar in ax.patches] == [-2.0, 2.0]
     left, right = ax.get_xlim()
     assert left < -3 and right > 2
     ax.figure.draw_without_rendering()
-    edge = ax.get_window_extent()
-    assert all(edge.x0 <= t.get_window_extent().x0 and t.get_window_extent().x1 <= edge.x1 for t in ax.texts)
-    assert plot_bounds({"d": bounded(-inf, inf)}, ax=Figure().subplots()).get_xlim()[1] > 0
+    assert within(ax.get_window_extent(), boxes(ax.texts))
+    assert plot_bounds({"d": bounded(-inf, inf)}, ax=axes()).get_xlim()[1] > 0
 
 
 @pytest.fixture(scope="module")
@@ -157,27 +174,27 @@ def test_figures_take_fitted_estimators_and_what_was_loaded(fitted):
         ({"s": new["solution"], "l": loaded["solution"]}, ("gaussian(width=1.0)", "linear()"),
          new["solution"].weights),
     ):  # fmt: skip
-        ax = plot_weights(given, ax=Figure().subplots())
-        assert [text.get_text() for text in ax.get_xticklabels()] == list(names)
+        ax = plot_weights(given, ax=axes())
+        assert words(ax.get_xticklabels()) == list(names)
         np.testing.assert_allclose(ax.images[0].get_array(), [weights / weights.max()] * len(given))
-        bars = plot_bounds(given, ax=Figure().subplots()).patches
+        bars = plot_bounds(given, ax=axes()).patches
         assert [bar.get_width() for bar in bars] == [bars[0].get_width()] * len(given)
-        lines = plot_history(given, ax=Figure().subplots()).lines
+        lines = plot_history(given, ax=axes()).lines
         assert all(np.array_equal(line.get_xydata(), lines[0].get_xydata()) for line in lines[1:])
     for sort_by in ("labels", "clusters"):
-        ax = plot_kernels(model, sort_by, ax=Figure().subplots())
+        ax = plot_kernels(model, sort_by, ax=axes())
         titles = {panel.get_title().split("\n")[0] for panel in ax.child_axes}
         assert titles == {"learned", *model.kernel_names_}
-    first = plot_kernels(model, ax=Figure().subplots()).child_axes[0]
-    assert [text.get_text() for text in first.get_yticklabels()] == model.classes_.astype(str).tolist()
+    first = plot_kernels(model, ax=axes()).child_axes[0]
+    assert words(first.get_yticklabels()) == model.classes_.astype(str).tolist()
     X, y = np.random.default_rng(0).normal(size=(16, 2)), np.array(["c", "a", "b", "a"] * 4)
     shared = MKLClassifier({"near": "gaussian(0.5)", "a line": "linear()"}).fit(X, y)  # three risks, a kernel
-    first = plot_kernels(shared, ax=Figure().subplots()).child_axes[0]
-    assert [text.get_text() for text in first.get_yticklabels()] == ["a", "b", "c"]
+    first = plot_kernels(shared, ax=axes()).child_axes[0]
+    assert words(first.get_yticklabels()) == ["a", "b", "c"]
     order = np.argsort(y[shared._rows], kind="stable")
     kernel = shared.solution_.learned[2].kernel[np.ix_(order, order)]
     np.testing.assert_allclose(first.images[0].get_array(), kernel)
-    assert "by cluster" in plot_kernels(shared.solution_, ax=Figure().subplots()).get_title()
+    assert "by cluster" in plot_kernels(shared.solution_, ax=axes()).get_title()
     one, _, three = shared.solution_.learned
     parts = tuple(replace(part, weights=2 * part.weights) for part in three.parts)
     two_kernels = replace(shared.solution_, learned=(one, replace(three, parts=parts)))
@@ -185,8 +202,8 @@ def test_figures_take_fitted_estimators_and_what_was_loaded(fitted):
         plot_kernels(two_kernels)
     problem, zero = model.solution_.problem, np.zeros(16)
     ends = (model, model.solution_, loaded["model"])
-    axes = [plot_duality(problem, [zero, end], points=3, ax=Figure().subplots()) for end in ends]
-    drawn = [[line.get_ydata() for line in curves(ax)] for ax in axes]
+    paths = [plot_duality(problem, [zero, end], points=3, ax=axes()) for end in ends]
+    drawn = [[line.get_ydata() for line in curves(ax)] for ax in paths]
     np.testing.assert_allclose(drawn, drawn[:1] * 3, rtol=1e-12)
     found, again = ko.kkt_table(model.solution_), ko.kkt_table(loaded["model"].solution_, problem)
     stationary = [c.relative for c in found.conditions if c.kind == "stationarity"]
@@ -236,7 +253,7 @@ def two_risks(shared):
 
 
 def test_risks_over_the_same_weights_are_one_row(solutions):
-    ax, both = Figure().subplots(), two_risks(shared=True)
+    ax, both = axes(), two_risks(shared=True)
     plot_weights({"both": both, **solutions}, ["I", "yy'"], ax=ax)
     (weights, _) = (machine.weights for machine in both.learned)
     np.testing.assert_allclose(ax.images[0].get_array()[0], weights / weights.max())
@@ -248,7 +265,7 @@ def test_risks_over_other_weights_are_told_how_to_be_drawn():
     with pytest.raises(ko.InputError, match=r"'apart' has different weights for each of 2 risks") as error:
         plot_weights({"apart": apart}, ["I", "yy'"])
     assert "Pass one row per risk" in str(error.value) and "solution.learned" in str(error.value)
-    ax = Figure().subplots()
+    ax = axes()
     rows = {f"risk {i}": machine for i, machine in enumerate(apart.learned)}
     shares = plot_weights(rows, ax=ax).images[0].get_array()
     np.testing.assert_allclose(shares, [m.weights / m.weights.max() for m in apart.learned])
@@ -312,7 +329,7 @@ def curves(ax):
 def test_the_dual_is_below_the_primal_on_a_path_and_meets_it_at_the_optimum():
     problem = ball_problem()
     solution = ko.solve(problem, "exact", tol=1e-8)
-    ax = Figure().subplots()
+    ax = axes()
     assert plot_duality(problem, [np.zeros(3), solution, 3 * LABELS], points=5, ax=ax) is ax
     upper, lower = (line.get_ydata() for line in curves(ax))
     assert (upper >= lower - 1e-9).all() and (upper >= solution.lower - 1e-9).all()
@@ -334,7 +351,7 @@ def value_half_way(first, last):
 def test_the_legend_has_the_font_of_the_style(size):
     """A lecture sets font.size, and every text of the figure follows it."""
     with mpl.rc_context({"font.size": size}):
-        ax = Figure().subplots()
+        ax = axes()
         plot_duality(ball_problem(), [np.zeros(3), LABELS], points=3, ax=ax)
         assert {text.get_fontsize() for text in ax.get_legend().get_texts()} == {size}
 
@@ -342,16 +359,16 @@ def test_the_legend_has_the_font_of_the_style(size):
 def test_between_solutions_the_primal_is_that_of_the_points_between():
     problem = ball_problem()
     first, last = ko.solve(problem, "exact", tol=1e-3), ko.solve(problem, "exact", tol=1e-8)
-    ax = Figure().subplots()
+    ax = axes()
     plot_duality(problem, [first, last], points=3, ax=ax)
     upper, lower = (line.get_ydata() for line in curves(ax))
     assert upper[-1] == pytest.approx(last.value, rel=1e-7) and upper[-1] >= lower[-1] - 1e-9
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["primal", "dual"]
+    assert words(ax.get_legend().get_texts()) == ["primal", "dual"]
 
 
 def test_of_a_maximisation_the_dual_is_above():
     problem = ball_problem(cp.Maximize)
-    ax = Figure().subplots()
+    ax = axes()
     plot_duality(problem, [np.zeros(3), LABELS], points=4, ax=ax)
     upper, lower = (line.get_ydata() for line in curves(ax))
     assert upper[0] == 0 and (upper >= lower - 1e-9).all()

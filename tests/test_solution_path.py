@@ -151,11 +151,6 @@ def test_the_time_limit_is_that_of_the_whole_path():
     assert 1 <= len(path) <= 4 and not path.complete and time.perf_counter() - began < 5
 
 
-def test_errors_of_a_solve_are_passed_on():
-    with pytest.raises(ko.errors.ParameterError, match="p must be"):
-        ko.path(lambda p: lp_norm.primal(GRAMS, Y, p=p), [2, 0.5], "block-descent")
-
-
 @every(
     "arguments, words",
     [

@@ -6,13 +6,11 @@ import ast
 import re
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve()
-while not (ROOT / "pyproject.toml").exists():
-    ROOT = ROOT.parent
+from tests.pages import ROOT
+
 PAGES = sorted((ROOT / "docs" / "theory").glob("*.md"))
 TITLE = re.compile(r"\A# (\w+): ")
 FACT = re.compile(r"^\*\*(\d+\.\d+) [^*]+\*\*", re.MULTILINE)

@@ -11,10 +11,10 @@ References
 
 from formulations.lanckriet.alignment import alignment
 from formulations.lanckriet.block_norm import block_norm
-from formulations.lanckriet.examples import CATALOGUE
 from formulations.lanckriet.hard_margin import hard_margin
 from formulations.lanckriet.learned_tau import learned_tau
 from formulations.lanckriet.margin import margin
+from formulations.lanckriet.planted import CATALOGUE
 from formulations.lanckriet.qcqp import qcqp
 from formulations.lanckriet.rank_one import rank_one
 from formulations.lanckriet.sdp import sdp

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 import kernelopt as ko
 from formulations.lanckriet.qcqp import programme as qcqp_programme
 from formulations.lanckriet.transduction_data import Point, Ridge, Trace, TransductionData, transduction_data
+from formulations.machines import written_out
 from kernelopt.extend import Array, Programme
 
 
@@ -91,27 +92,22 @@ def dual(data: TransductionData) -> cp.Problem:
 
 def programme(data: TransductionData) -> Programme:
     """Return the primal over functions of checked data."""
-    roots, factors = np.sqrt(data.r), data.factors()
-    present = [k for k, F in enumerate(factors) if F.size]  # a kernel may be zero on the labelled points
-    blocks = [(factors[k], cp.Variable(factors[k].shape[1], name=f"w{data.used[k]}")) for k in present]
-    b, z = cp.Variable(name="b"), cp.Variable(data.n, name="z")
-    f = cp.sum([F @ w for F, w in blocks]) + b
-    total = cp.sum([roots[k] * cp.norm2(w) for k, (_, w) in zip(present, blocks, strict=True)])
+    found = {f"w{i}": (F, np.sqrt(r)) for i, F, r in zip(data.used, data.factors(), data.r, strict=True)}
     if data.ridge is not None:
-        xi = cp.Variable(data.n, name="xi")
-        f, total = f + xi, total + np.sqrt(data.N) * cp.norm2(xi)
-    fit = (z == f).set_label("fit")
-    objective = cp.square(total) / data.c + 2 * data.criterion.expression(z, data.y)
-    problem = cp.Problem(cp.Minimize(objective), [fit])
+        found["xi"] = np.eye(data.n), np.sqrt(data.N)  # of the identity, the kernel whose weight is tau
+    used = np.flatnonzero([F.size for F, _ in found.values()])  # a kernel may be zero on the labelled points
+    factors = {name: F for name, (F, _) in found.items() if F.size}
+    roots = np.array([root for _, root in found.values()])
+    machine = written_out(factors, data.y, data.criterion, bias=True)
+    objective = cp.square(roots[used] @ machine.lengths) / data.c + 2 * machine.loss
+    problem = cp.Problem(cp.Minimize(objective), machine.constraints)
 
     def recover() -> tuple[Point, list[Array]]:
-        sizes = np.zeros(data.used.size)
-        sizes[present] = [np.linalg.norm(w.value) for _, w in blocks]
-        whole, ridge = roots @ sizes, None
-        if data.ridge is not None:
-            length = float(np.linalg.norm(xi.value))
-            whole += np.sqrt(data.N) * length
-            ridge = data.c * length / (np.sqrt(data.N) * whole)
-        return data.point(data.c * sizes / (roots * whole), ridge), [np.asarray(fit.dual_value) / 2]
+        sizes = np.zeros(roots.size)
+        sizes[used] = machine.lengths.value
+        mu = data.c * sizes / (roots * (roots @ sizes))
+        count = data.used.size
+        point = data.point(mu[:count], None if data.ridge is None else mu[count])
+        return point, [np.asarray(machine.fit.dual_value) / 2]
 
     return Programme(problem, recover)

@@ -14,20 +14,28 @@ import numpy as np
 
 import kernelopt as ko
 from formulations.lanckriet.alignment import alignment, powers_of_two
+from formulations.lanckriet.block_norm import block_norm
+from formulations.lanckriet.hard_margin import hard_margin
+from formulations.lanckriet.learned_tau import learned_tau
+from formulations.lanckriet.margin import margin
+from formulations.lanckriet.qcqp import qcqp
 from formulations.lanckriet.rank_one import rank_one
 from formulations.lanckriet.sdp import sdp
+from formulations.lanckriet.soft_margin import soft_margin
+from formulations.lanckriet.soft_margin_squared import soft_margin_squared
 from formulations.lanckriet.transduction_data import criterion, transduction_data
 from formulations.planting import (
     Knobs,
     begun,
     contradicting,
     kernels,
+    labelled_kernels,
     machine,
     planted,
     singular_kernel,
     split,
 )
-from kernelopt.extend import Array, Planted, rounding
+from kernelopt.extend import Array, Entry, Planted
 
 Plant = Callable[..., Planted]
 
@@ -78,19 +86,14 @@ def of_criterion(build: Callable[..., ko.Formulation], C: float, tau: float, /, 
     return plant
 
 
-def of_learned_tau(build: Callable[..., ko.Formulation]) -> Plant:
-    """Return the function that plants optima with a learned ridge: a hard margin with the identity."""
-
-    def plant(rng: np.random.Generator, **chosen: Any) -> Planted:
-        """Return a problem with a known optimum; see `formulations.planting.Knobs`."""
-        knobs, m = begun(rng, ko.hard_margin(), chosen, build.__name__)
-        slope = m.form / float(m.z @ m.z)  # alpha'I alpha / N = alpha'K alpha / c for the whole kernel
-        tau = 0.2 * slope  # the ridge tau I has a fifth of the trace c of the whole kernel
-        c = knobs.N * slope
-        stack, mu, _ = kernels_of_trace(rng, knobs, m.z, m.g - tau * m.z, c - knobs.N * tau)
-        return planted(build(stack, m.y, trace=c), 2 * m.risk, m.alpha, mu=mu, tau=tau)
-
-    return plant
+def of_learned_tau(rng: np.random.Generator, **chosen: Any) -> Planted:
+    """Return a problem with a learned ridge and a known optimum: a hard margin with the identity."""
+    knobs, m = begun(rng, ko.hard_margin(), chosen, "learned_tau")
+    slope = m.form / float(m.z @ m.z)  # alpha'I alpha / N = alpha'K alpha / c for the whole kernel
+    tau = 0.2 * slope  # the ridge tau I has a fifth of the trace c of the whole kernel
+    c = knobs.N * slope
+    stack, mu, _ = kernels_of_trace(rng, knobs, m.z, m.g - tau * m.z, c - knobs.N * tau)
+    return planted(learned_tau(stack, m.y, trace=c), 2 * m.risk, m.alpha, mu=mu, tau=tau)
 
 
 def of_rank_one(rng: np.random.Generator, **chosen: Any) -> Planted:
@@ -114,7 +117,7 @@ def of_rank_one(rng: np.random.Generator, **chosen: Any) -> Planted:
     for _ in range(max(1, knobs.m // 2)):  # in pairs with e and -e, whose mean is zero
         e = rng.normal(size=knobs.N)
         for known in (m.z, rest):
-            e -= known * float(known @ e) / max(float(known @ known), rounding.SMALLEST_DIVISOR)
+            e -= known * float(known @ e) / float(known @ known)
         e *= radius / np.linalg.norm(e)
         vectors += [t / size * m.z + mean + e, t / size * m.z + mean - e]
         mu += [rng.uniform(0.5, 1.5)] * 2
@@ -187,3 +190,29 @@ def of_alignment(rng: np.random.Generator, **chosen: Any) -> Planted:
     mu = (base / np.bincount(knobs.owners))[knobs.owners]
     # The variables of the problem are the weights of the kernels times powers of two.
     return planted(alignment(stack, y), value, None, mu=mu / powers_of_two(transduction_data(stack, y)))
+
+
+def _entry(build: Callable[..., ko.Formulation], planted: Callable[..., Planted], **options: Any) -> Entry:
+    """Return the entry of a builder, whose example has these options."""
+    name = f"lanckriet.{build.__name__}"
+    return Entry(name, build, "labels", lambda rng: build(*labelled_kernels(rng), **options), planted)
+
+
+CATALOGUE = [
+    _entry(hard_margin, of_criterion(hard_margin, np.inf, 0.0)),
+    _entry(soft_margin, of_criterion(soft_margin, 1.0, 0.0)),
+    _entry(soft_margin_squared, of_criterion(soft_margin_squared, np.inf, 1.0)),
+    _entry(learned_tau, of_learned_tau),
+    _entry(margin, of_criterion(margin, 1.0, 0.5, C=1.0, tau=0.5), C=1.0, tau=0.5),
+    _entry(sdp, of_free_signs, C=1.0),
+    _entry(qcqp, of_criterion(qcqp, 1.0, 0.0, C=1.0), C=1.0),
+    _entry(block_norm, of_criterion(block_norm, 1.0, 0.0, C=1.0), C=1.0),
+    Entry(
+        "lanckriet.rank_one",
+        rank_one,
+        "labels",
+        lambda rng: rank_one(rng.normal(size=(16, 5)), labelled_kernels(rng)[1], C=1.0),
+        of_rank_one,
+    ),
+    _entry(alignment, of_alignment),
+]

@@ -9,10 +9,10 @@ References
    Frontiers in Applied Mathematics and Statistics 3 (2017), equations (1) to (15) and Theorem 1.
 """
 
-from formulations.linear_functional.examples import CATALOGUE
 from formulations.linear_functional.functional_strategy import functional_strategy
 from formulations.linear_functional.method.candidates import Candidates
 from formulations.linear_functional.method.filters import cut_off, iterated_tikhonov, landweber, tikhonov
+from formulations.linear_functional.planted import CATALOGUE
 from formulations.linear_functional.strategy import DirectSolution, Strategy
 
 __all__ = [

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+import kernelopt as ko
 from formulations.linear_functional.functional_strategy import functional_strategy
+from formulations.linear_functional.strategy import Strategy
 from formulations.planting import Knobs, orthogonal_part, planted
-from kernelopt.extend import Planted
+from kernelopt.extend import Entry, Planted
 
 
 def of_strategy(rng: np.random.Generator, *, regularization: float = 0.05, **chosen: Any) -> Planted:
@@ -41,3 +43,17 @@ def of_strategy(rng: np.random.Generator, *, regularization: float = 0.05, **cho
     weights = (c / np.bincount(knobs.owners))[knobs.owners]
     formulation = functional_strategy(np.array(stack)[knobs.owners], v, regularization=regularization)
     return planted(formulation, float(r @ r) / n, None, c=weights)
+
+
+def example(rng: np.random.Generator) -> Strategy:
+    """Four kernels on fourteen points, twelve of them with targets."""
+    X = rng.normal(size=(14, 2))
+    kernels = [ko.gaussian(0.5), ko.gaussian(2.0), ko.linear(), ko.polynomial(2)]
+    v = np.sin(2 * X[:12, 0]) + X[:12, 1] + 0.2 * rng.normal(size=12)
+    grams = ko.Grams.from_kernels(kernels, X)
+    return functional_strategy(grams, v, regularization=0.05, ridge=0.01)
+
+
+CATALOGUE = [
+    Entry("linear_functional.functional_strategy", functional_strategy, "targets", example, of_strategy)
+]

@@ -1,4 +1,4 @@
-"""The formulation that `functional_strategy` returns, and its solutions by a factorisation."""
+"""The formulation that `functional_strategy` returns, its dual, and its solutions by a factorisation."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 import kernelopt as ko
-from formulations.linear_functional.dual import dual
 from formulations.linear_functional.method.candidates import Candidates
 from formulations.linear_functional.method.certificate import stage_certificate
 from formulations.linear_functional.method.combination import RCOND, Combination, Direct
 from formulations.linear_functional.method.least_squares import SecondStage
-from formulations.linear_functional.method.rounding import gamma
 from formulations.linear_functional.regularization_data import Weights
-from kernelopt.extend import DEFAULT_TOL, Array, as_float_array, one_of, positive
+from kernelopt.extend import DEFAULT_TOL, Array, Ball, as_float_array, one_of, positive
 
 
 @dataclass(frozen=True, repr=False)
@@ -157,10 +155,8 @@ def strategy_with(first: Candidates, weights: Weights, ridge: float) -> Strategy
     means, mean = (X.mean(axis=0), float(v.mean())) if data.intercept == "column" else (0 * X[0], 0.0)
     errors = first.errors
     if data.intercept == "column" and errors.any():
-        # A mean of n numbers has n roundings and its subtraction has one more, so that centring changes a
-        # column x by an error of at most gamma_(n+1) |x|. Twice this number and 20 more cover the roundings
-        # of the bound.
-        errors = errors + gamma(2 * len(X) + 20) * (np.linalg.norm(X, axis=0) + errors)
+        lost = Ball(X) - Ball(X).sum(axis=0) / len(X) - (X - means)  # the rounding of the centred columns
+        errors = (lost.norm(2, axis=0) + errors).above
     stage = Combination(X - means, v - mean, ridge, weights, errors, first.keys)
     c = cp.Variable(data.M, name="c", nonneg=weights != "free")
     objective = cp.sum_squares(stage.v - stage.X @ c) / stage.n
@@ -180,3 +176,15 @@ def strategy_with(first: Candidates, weights: Weights, ridge: float) -> Strategy
         offset=data.offset + mean,
         means=means,
     )
+
+
+def dual(stage: Combination) -> cp.Problem:
+    """Return the dual over residuals r, one case per row of the table of `functional_strategy`."""
+    n, ridge = stage.n, stage.ridge
+    r = cp.Variable(n, name="r")
+    mu = cp.Variable(name="mu") if stage.weights == "simplex" else cp.Constant(0.0)
+    gain = 2 / n * (stage.v @ r) - cp.sum_squares(r) / n - mu
+    slope, free = 2 / n * (stage.X.T @ r) - mu, stage.weights == "free"
+    if ridge == 0:
+        return cp.Problem(cp.Maximize(gain), [slope == 0 if free else slope <= 0])
+    return cp.Problem(cp.Maximize(gain - cp.sum_squares(slope if free else cp.pos(slope)) / (4 * ridge)))

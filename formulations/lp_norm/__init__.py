@@ -14,10 +14,10 @@ References
 from formulations.lp_norm.block_norm import block_norm
 from formulations.lp_norm.continuous_width import ContinuousWidth, continuous_width
 from formulations.lp_norm.elastic_net import elastic_net
-from formulations.lp_norm.examples import CATALOGUE
 from formulations.lp_norm.non_isotropic import non_isotropic
 from formulations.lp_norm.one_class import one_class
 from formulations.lp_norm.path import path
+from formulations.lp_norm.planted import CATALOGUE
 from formulations.lp_norm.primal import primal
 from formulations.lp_norm.theorem_1 import Ivanov, Tikhonov, ivanov_from_tikhonov, tikhonov_from_ivanov
 from formulations.lp_norm.tikhonov import tikhonov

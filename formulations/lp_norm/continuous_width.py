@@ -11,15 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.method.widths import Widths, lower_bound
+from formulations.lp_norm.method.widths import TUNED, Widths, lower_bound
 from formulations.lp_norm.multiple_kernel_data import HINGE, multiple_kernel_data
 from formulations.lp_norm.primal import primal
 from kernelopt.extend import Array, Method, as_float_array, as_list, positive, shown, whole
-
-FIRST_WIDTHS = 6  # in equal ratios, at the start
-SOLVE_SHARE, SEARCH_SHARE = 0.2, 0.2  # of the tolerance: for a solve, and for the search of a width
-SAME = 1e-6  # relative difference of widths that count as equal
-USED = 1e-7  # share of the largest weight from which a width is chosen
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,7 +137,7 @@ def continuous_width(
     tol, max_rounds = positive(tol, "tol"), whole(max_rounds, "max_rounds")
     end = np.inf if time_limit is None else time.perf_counter() + positive(time_limit, "time_limit")
     points = as_float_array(X, "X", ndim=2)
-    widths = [float(w) for w in np.geomspace(low, high, FIRST_WIDTHS)]
+    widths = [float(w) for w in np.geomspace(low, high, TUNED.first_widths)]
     data = multiple_kernel_data(ko.Grams.from_kernels([family(low)], points), y, loss, bias)
     search = Widths(points[: data.n], family is ko.gaussian, low, high)
     lower, upper, rounds = -np.inf, np.inf, 0
@@ -153,19 +148,19 @@ def continuous_width(
         with warnings.catch_warnings():  # the gap over the interval is judged at the end
             warnings.simplefilter("ignore", ko.ConvergenceWarning)
             problem = primal(grams, data.y, p=1.0, loss=loss, bias=data.bias)
-            solution = problem.solve(method, tol=SOLVE_SHARE * tol, time_limit=left)
+            solution = problem.solve(method, tol=TUNED.solve_share * tol, time_limit=left)
         upper = min(upper, solution.upper)
         alpha = np.asarray(solution.certificate.alphas[0])
-        highest = search.highest(alpha, SEARCH_SHARE * tol * 2 * abs(upper))
+        highest = search.highest(alpha, TUNED.search_share * tol * 2 * abs(upper))
         lower = max(lower, lower_bound(data, alpha, highest.bound))
         known = np.array(widths)
-        new = [w for w in highest.widths if (np.abs(known / w - 1) > SAME).all()]
+        new = [w for w in highest.widths if (np.abs(known / w - 1) > TUNED.same).all()]
         met = upper - lower <= tol * max(abs(upper), abs(lower))
         if met or not new or rounds >= max_rounds or time.perf_counter() >= end:
             break
         widths += new
     weights = np.asarray(solution.weights)
-    chosen = np.flatnonzero(weights > USED * weights.max(initial=0.0))
+    chosen = np.flatnonzero(weights > TUNED.used * weights.max(initial=0.0))
     order = chosen[np.argsort(known[chosen])]
     found = ContinuousWidth(
         solution, known[order], weights[order], lower, upper, (low, high), tuple(widths), rounds

@@ -1,11 +1,11 @@
-"""The checked data of a learning problem with several kernels, and its risk, weights and machine."""
+"""The checked data of a learning problem with several kernels: its risk, machine, exponents and dual."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -13,20 +13,21 @@ from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
 from formulations.losses import as_loss
+from formulations.machines import Explicit, written_out
 from kernelopt.extend import Array, as_grams, boolean
 
 HINGE = ko.hinge(1.0)
 PAPER = "Kloft et al. (2011)"
 
 
-class Explicit(NamedTuple):
-    """The machine f = sum_m L_m w_m + b as the variables of a programme."""
+def block_exponent(p: float) -> float:
+    """Return r = 2 p / (p + 1) in [1, 2]: with optimal weights the regulariser is a block norm of this r."""
+    return 2.0 if np.isinf(p) else 2 * p / (p + 1)
 
-    lengths: cp.Expression  # |w_m| of the used kernels, one 0 if there is none
-    predictions: cp.Variable
-    loss: cp.Expression  # of the predictions
-    fit: cp.Constraint  # predictions == f, whose multiplier is alpha
-    constraints: list[cp.Constraint]
+
+def ball_exponent(r: float) -> float:
+    """Return p = r / (2 - r), the inverse of `block_exponent`."""
+    return np.inf if r == 2 else r / (2 - r)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,16 +90,8 @@ class MultipleKernelData:
 
     def machine(self, length: float = 1.0) -> Explicit:
         """Return the machine written out, one weight vector per used kernel, with factors L_m / length."""
-        factors = [(m, self.factors[m] / length) for m in self.used]
-        blocks = [(L, cp.Variable(L.shape[1], name=f"w{m}")) for m, L in factors]
-        lengths = cp.hstack([cp.norm2(w) for _, w in blocks] or [0.0])
-        b = cp.Variable(name="b") if self.bias else cp.Constant(0.0)
-        z = cp.Variable(self.n, name="z")
-        fit = (z == sum((L @ w for L, w in blocks), b)).set_label("fit")
-        if isinstance(self.loss, ko.hard_margin):  # as a constraint: its expression cannot be copied
-            margin = (cp.multiply(self.y, z) >= 1).set_label("margin")
-            return Explicit(lengths, z, cp.Constant(0.0), fit, [fit, margin])
-        return Explicit(lengths, z, self.loss.expression(z, self.y), fit, [fit])
+        factors = {f"w{m}": self.factors[m] / length for m in self.used}
+        return written_out(factors, self.y, self.loss, self.bias)
 
     def weights(self) -> tuple[cp.Variable, ko.Combination]:
         """Return new weights theta >= 0 and the kernel sum_m theta_m K_m."""
@@ -133,3 +126,41 @@ def formulation(
     """Return the formulation of a problem of the paper, whose dual has the same value."""
     reference = f"{PAPER}, {equation}"
     return ko.Formulation(f"lp_norm.{name}", problem, kernel, weights, dual, "equal", reference, **others)
+
+
+class DualOverAlpha:
+    """The part of a dual that all regularisers share: alpha, l(alpha) and its domain.
+
+    Attributes
+    ----------
+    alpha : variable of shape (n,), signed
+    gain : l(alpha)
+    domain : constraints, the last one "bias" where there is an intercept
+    """
+
+    def __init__(self, data: MultipleKernelData) -> None:
+        self.data = data
+        self.alpha = cp.Variable(data.n, name="alpha")
+        self.gain, self.domain = data.loss.dual_expression(self.alpha, data.y)
+        if data.bias:
+            self.domain = [*self.domain, (cp.sum(self.alpha) == 0).set_label("bias")]
+
+    def forms(self, name: str = "s") -> tuple[cp.Variable, list[cp.Constraint]]:
+        """Return a variable s >= 0 and the constraints |L_m' alpha|^2 <= s_m."""
+        s = cp.Variable(self.data.M, nonneg=True, name=name)
+        caps = [
+            (cp.sum_squares(L.T @ self.alpha) <= s[m]).set_label(self.data.grams.names[m])
+            for m, L in enumerate(self.data.factors)
+            if L.shape[1]
+        ]
+        return s, caps
+
+    def lengths(self) -> cp.Expression:
+        """Return the vector of |L_m' alpha| = sqrt(s_m)."""
+        return cp.hstack(
+            [cp.norm2(L.T @ self.alpha) if L.shape[1] else cp.Constant(0.0) for L in self.data.factors]
+        )
+
+    def maximize(self, objective: cp.Expression, constraints: list[cp.Constraint]) -> cp.Problem:
+        """Return the problem over the domain and the other constraints."""
+        return cp.Problem(cp.Maximize(objective), [*self.domain, *constraints])

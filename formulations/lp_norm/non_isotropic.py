@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.dual_over_alpha import DualOverAlpha
 from formulations.lp_norm.multiple_kernel_data import (
     HINGE,
+    DualOverAlpha,
     MultipleKernelData,
     formulation,
     multiple_kernel_data,

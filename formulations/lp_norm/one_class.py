@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.dual_over_alpha import DualOverAlpha
-from formulations.lp_norm.exponents import block_exponent
 from formulations.lp_norm.method.outliers import Outliers, threshold
 from formulations.lp_norm.multiple_kernel_data import (
     PAPER,
+    DualOverAlpha,
     MultipleKernelData,
+    block_exponent,
     multiple_kernel_data,
 )
 from formulations.lp_norm.primal import primal

@@ -7,6 +7,7 @@ side is chosen, the other follows, and kernels with these s_m are made (`formula
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,14 +17,24 @@ import numpy as np
 import kernelopt as ko
 from formulations.lp_norm.block_norm import block_norm
 from formulations.lp_norm.elastic_net import elastic_net
-from formulations.lp_norm.exponents import ball_exponent
-from formulations.lp_norm.multiple_kernel_data import HINGE
+from formulations.lp_norm.multiple_kernel_data import HINGE, ball_exponent
 from formulations.lp_norm.non_isotropic import non_isotropic
 from formulations.lp_norm.one_class import one_class
 from formulations.lp_norm.primal import primal
 from formulations.lp_norm.tikhonov import tikhonov
-from formulations.planting import Knobs, Machine, begun, contradicting, kernels, machine, planted
-from kernelopt.extend import Array, Planted, exponent, norms
+from formulations.planting import (
+    Knobs,
+    Machine,
+    begun,
+    contradicting,
+    kernels,
+    labelled_kernels,
+    machine,
+    planted,
+)
+from kernelopt.extend import Array, Entry, Planted, exponent, norms
+
+INTERACTIONS = np.array([[2.0, 0.8, -0.3], [0.8, 1.5, 0.4], [-0.3, 0.4, 1.0]])
 
 LOGISTIC, HUBERIZED = ko.logistic(1.0), ko.huberized_hinge(1.0, 0.5)
 
@@ -63,7 +74,7 @@ def learned(
         return planted(build(contradicting(stack), m.y), np.inf, None)
     formulation = build(stack, m.y)
     point = {"theta": theta} if isinstance(formulation.weights, cp.Variable) else {}
-    return planted(formulation, m.risk + price, m.alpha, **point)
+    return planted(formulation, m.risk + price, m.alpha if formulation.risks else None, **point)
 
 
 def of_ball(rng: np.random.Generator, *, p: float = 4 / 3, loss: ko.Loss = HINGE, **chosen: Any) -> Planted:
@@ -155,25 +166,55 @@ def of_elastic_net(rng: np.random.Generator, *, l2: float = 0.5, **chosen: Any) 
     return learned(rng, knobs, m, theta, shape, partial(elastic_net, l1=l1, l2=l2, loss=loss), price)
 
 
-def of_one_class(rng: np.random.Generator, *, p: float = 2.0, nu: float = 0.5, **chosen: Any) -> Planted:
+def of_one_class(rng: np.random.Generator, *, p: float = 2.0, **chosen: Any) -> Planted:
     """Return a one-class problem in the nu form with a known value, - 1/2 alpha'K alpha.
 
-    rho = 1: f is 1 where alpha is between its bounds 0 and 1 / (nu n), above at 0 and below at the other.
+    A learner of the C form at C = 1 with alpha and f is one of the nu form at nu = 1'alpha / n, with
+    alpha / 1'alpha and f / 1'alpha.
     """
-    knobs = Knobs(**chosen)
-    knobs.always_feasible("one_class")
-    n = knobs.n
-    bound = 1 / (nu * n)
-    outside = int(nu * n) // 2
-    alpha, f = np.zeros(n), np.ones(n)
-    alpha[:outside] = bound
-    f[:outside] -= [knobs.sharp(rng) for _ in range(outside)]
-    free = slice(outside, outside + int(np.ceil((1 - outside * bound) / (0.7 * bound))))
-    between = rng.uniform(0.8, 1.2, alpha[free].size)
-    alpha[free] = between / between.sum() * (1 - outside * bound)
-    f[free.stop :] += [knobs.sharp(rng) for _ in range(n - free.stop)]
-    m = Machine(np.ones(n), alpha, alpha, f, float(alpha @ f), 0.0)
+    knobs, m = begun(rng, ko.one_class(1.0), {**chosen, "unlabelled": 0}, "one_class")
+    total = float(m.alpha.sum())
+    m = replace(m, z=m.z / total, g=m.g / total, form=m.form / total**2, gain=0.0)
     s = forms_of(rng, knobs)[knobs.owners]
-    weights: Array = np.bincount(knobs.owners, weights=ball_weights(s, p)).astype(float)
-    stack = kernels(rng, knobs, m.z, m.g, weights, s[: knobs.m])[knobs.owners]
-    return planted(one_class(stack, p=p, nu=nu), m.risk, None)
+    nu = total / knobs.n
+    return learned(rng, knobs, m, ball_weights(s, p), s, lambda stack, y: one_class(stack, p=p, nu=nu))
+
+
+CATALOGUE = [
+    Entry("lp_norm.primal", primal, "labels", lambda rng: primal(*labelled_kernels(rng), p=4 / 3), of_ball),
+    Entry(
+        "lp_norm.tikhonov",
+        tikhonov,
+        "labels",
+        lambda rng: tikhonov(*labelled_kernels(rng), p=3, penalty=0.5, loss=ko.logistic(1.0)),
+        of_tikhonov,
+    ),
+    Entry(
+        "lp_norm.block_norm",
+        block_norm,
+        "labels",
+        lambda rng: block_norm(*labelled_kernels(rng), r=1.5, loss=ko.huberized_hinge(1.0, 0.5)),
+        of_block_norm,
+    ),
+    Entry(
+        "lp_norm.non_isotropic",
+        non_isotropic,
+        "labels",
+        lambda rng: non_isotropic(*labelled_kernels(rng), E=INTERACTIONS),
+        of_ellipsoid,
+    ),
+    Entry(
+        "lp_norm.elastic_net",
+        elastic_net,
+        "labels",
+        lambda rng: elastic_net(*labelled_kernels(rng), l1=0.5, l2=0.5, loss=ko.squared_hinge(1.0)),
+        of_elastic_net,
+    ),
+    Entry(
+        "lp_norm.one_class",
+        one_class,
+        "none",
+        lambda rng: one_class(labelled_kernels(rng)[0], p=2, nu=0.3),
+        of_one_class,
+    ),
+]

@@ -14,11 +14,11 @@ References
 """
 
 from formulations.similarity.default_trace import default_trace
-from formulations.similarity.examples import CATALOGUE
 from formulations.similarity.gammas import gammas
 from formulations.similarity.indefinite_svm import indefinite_svm
 from formulations.similarity.kernel_per_similarity import kernel_per_similarity
 from formulations.similarity.optimal_kernel import optimal_kernel
+from formulations.similarity.planted import CATALOGUE
 from formulations.similarity.restricted_spectral import restricted_spectral
 from formulations.similarity.single_kernel import single_kernel
 from formulations.similarity.spectral_extension import spectral_extension

@@ -62,23 +62,23 @@ class FidelityDual:
         return sigma
 
     def add_matrix_inequality(
-        self, U: cp.Expression | float, sigma: cp.Expression, gamma: cp.Expression | float
+        self, U: cp.Expression | float, sigma: cp.Expression, share: cp.Expression | float
     ) -> None:
-        """Add rho U - zz' / (2 gamma) >= sigma I as a matrix inequality of order N + 1."""
+        """Add rho U - zz' / (2 share) >= sigma I as a matrix inequality of order N + 1."""
         N = self.data.N
         column = cp.reshape(self.z, (N, 1), order="F")
-        corner = cp.reshape(2 * gamma, (1, 1), order="F")
+        corner = cp.reshape(2 * share, (1, 1), order="F")
         matrix = self.data.rho * U - sigma * np.eye(N)
         lmi = cp.bmat([[matrix, column], [column.T, corner]]) >> 0
         self.constraints = [*self.constraints, lmi.set_label("least eigenvalue")]
 
-    def gammas(self, count: int) -> list[cp.Expression]:
+    def shares(self, count: int) -> list[cp.Expression]:
         """Return gamma >= 0 of sum at most one, and 1 where there is one kernel."""
         if count == 1:
             return [cp.Constant(1.0)]
-        gamma = cp.Variable(count, nonneg=True, name="gamma")
-        self.constraints = [*self.constraints, (cp.sum(gamma) <= 1).set_label("shares")]
-        return [gamma[i] for i in range(count)]
+        shares = cp.Variable(count, nonneg=True, name="gamma")
+        self.constraints = [*self.constraints, (cp.sum(shares) <= 1).set_label("shares")]
+        return [shares[i] for i in range(count)]
 
     def problem(self) -> cp.Problem:
         """Return the maximisation."""

@@ -9,7 +9,7 @@ import cvxpy as cp
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.machine_weights import machine_weights
+from formulations.machines import machine_weights
 from formulations.similarity.fidelity_dual import FidelityDual
 from formulations.similarity.similarity_data import PAPER, Fidelity, SimilarityData, similarity_data
 
@@ -109,8 +109,8 @@ def kernel_per_similarity(
 def dual(data: SimilarityData) -> cp.Problem:
     """Return the dual of `kernel_per_similarity`, which the paper does not print."""
     side = FidelityDual(data, list(data.S))
-    for i, gamma in enumerate(side.gammas(data.m)):
-        side.add_matrix_inequality(side.U[i] if side.U else cp.Constant(0.0), side.trace_multiplier(i), gamma)
+    for i, share in enumerate(side.shares(data.m)):
+        side.add_matrix_inequality(side.U[i] if side.U else cp.Constant(0.0), side.trace_multiplier(i), share)
     return side.problem()
 
 

@@ -13,21 +13,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import kernelopt as ko
-from formulations.planting import Knobs, Machine, begun, planted, singular_kernel
+from formulations.planting import Knobs, Machine, begun, planted, singular_kernel, two_classes
+from formulations.similarity.default_trace import default_trace
 from formulations.similarity.indefinite_svm import indefinite_svm
 from formulations.similarity.kernel_per_similarity import kernel_per_similarity
 from formulations.similarity.restricted_spectral import restricted_spectral
 from formulations.similarity.similarity_data import Fidelity
 from formulations.similarity.single_kernel import single_kernel
-from kernelopt.extend import Array, Planted, as_fidelity
+from kernelopt.extend import Array, Entry, Planted, as_fidelity
 
 SINGULAR = 1e-9  # eigenvalues of a kernel below this share of the largest are zero up to rounding
 
 
-def slopes(knobs: Knobs, z: Array, u: Array, sigma: float, gamma: float = 1.0) -> Array:
-    """Return zz' / (2 gamma) + sigma I + Z with Z = uu', zero where strict complementarity is to fail."""
+def slopes(knobs: Knobs, z: Array, u: Array, sigma: float, share: float = 1.0) -> Array:
+    """Return zz' / (2 share) + sigma I + Z with Z = uu', zero where strict complementarity is to fail."""
     zeta = 0.0 if knobs.degenerate else 1.0
-    return np.asarray(np.outer(z, z) / (2 * gamma) + sigma * np.eye(z.size) + zeta * np.outer(u, u))
+    return np.asarray(np.outer(z, z) / (2 * share) + sigma * np.eye(z.size) + zeta * np.outer(u, u))
 
 
 def similarities(
@@ -112,7 +113,7 @@ def of_indefinite_svm(rng: np.random.Generator, **asked: Any) -> Planted:
 class Parts(NamedTuple):
     """Optimal kernels K_i of one trace, with K_i z = gamma_i g_i, for a machine of several kernels."""
 
-    gamma: Array
+    shares: Array
     kernels: list[Array]
     null: list[Array]  # a unit vector of the null space of each kernel
     trace: float
@@ -121,16 +122,16 @@ class Parts(NamedTuple):
 def parts(rng: np.random.Generator, knobs: Knobs, m: Machine) -> Parts:
     """Return kernels whose machine is the given one; each counts as often as it has duplicates.
 
-    The images g_i = K_i z have z'g_i = gamma_i^2 z'g and sum_i g_i / gamma_i = g, so that gamma is optimal:
-    gamma_i is proportional to the root of z'K_i z. Duplicates share the gamma of their kernel equally.
+    The images g_i = K_i z have z'g_i = gamma_i^2 z'g and sum_i g_i / gamma_i = g, so that gamma_i is optimal:
+    gamma_i is proportional to the root of z'K_i z. Duplicates divide it equally.
     """
-    gamma = rng.uniform(0.5, 1.5, knobs.m)
-    gamma /= gamma.sum()
+    share = rng.uniform(0.5, 1.5, knobs.m)
+    share /= share.sum()
     spread = 0.1 * rng.normal(size=(knobs.m, m.g.size)) * np.linalg.norm(m.g) / np.sqrt(m.g.size)
     spread -= np.outer(spread @ m.z, m.z) / (m.z @ m.z)
     spread -= spread.mean(axis=0)
     counts = np.bincount(knobs.owners)
-    images = (gamma[:, None] ** 2 * m.g + gamma[:, None] * spread) / counts[:, None] ** 2
+    images = (share[:, None] ** 2 * m.g + share[:, None] * spread) / counts[:, None] ** 2
     pairs = [singular_kernel(rng, knobs, m.z, g) for g in images]
     trace = max(float(np.trace(K)) for K, _ in pairs)
     kernels = []
@@ -138,7 +139,7 @@ def parts(rng: np.random.Generator, knobs: Knobs, m: Machine) -> Parts:
         frame, _ = np.linalg.qr(np.column_stack([m.z, u]))
         rest = np.eye(m.z.size) - frame @ frame.T
         kernels.append(K + rest * (trace - float(np.trace(K))) / (m.z.size - 2))
-    return Parts(gamma / counts, kernels, [u for _, u in pairs], trace)
+    return Parts(share / counts, kernels, [u for _, u in pairs], trace)
 
 
 def of_several(rng: np.random.Generator, *, fidelity: Fidelity = "frobenius", **asked: Any) -> Planted:
@@ -157,7 +158,7 @@ def of_several(rng: np.random.Generator, *, fidelity: Fidelity = "frobenius", **
         )
     knobs, m = begun(rng, ko.hinge(1.0), asked, "kernel_per_similarity")
     made = parts(rng, knobs, m)
-    W = [slopes(knobs, m.z, u, 0.1, g) for u, g in zip(made.null, made.gamma, strict=True)]
+    W = [slopes(knobs, m.z, u, 0.1, g) for u, g in zip(made.null, made.shares, strict=True)]
     length = max(float(np.linalg.norm(w)) for w in W)
     distance, S, rho = rng.uniform(0.5, 2.0, 1), [], 0.0
     for K, w in zip(made.kernels, W, strict=True):
@@ -188,7 +189,7 @@ def of_spectral(rng: np.random.Generator, **asked: Any) -> Planted:
     knobs, m = begun(rng, loss, asked, "restricted_spectral")
     made, rho = parts(rng, knobs, m), 5.0
     S, spectra, distances = [], [], []
-    for K, share in zip(made.kernels, made.gamma, strict=True):
+    for K, share in zip(made.kernels, made.shares, strict=True):
         mu, V = np.linalg.eigh(K)
         mu = np.where(mu > SINGULAR * mu[-1], mu, 0.0)
         zeta = np.where(mu > 0, 0.0, 0.0 if knobs.degenerate else 1.0 + np.arange(mu.size))
@@ -204,3 +205,42 @@ def of_spectral(rng: np.random.Generator, **asked: Any) -> Planted:
     value = m.risk + rho * float(np.array(distances)[knobs.owners].sum())
     point = {f"mu{i}": spectra[k] for i, k in enumerate(knobs.owners)}
     return planted(formulation, value, m.alpha, **point)
+
+
+def _data(rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return two indefinite similarities of ten points, eight of them labelled, and the labels."""
+    X, y = two_classes(rng, 10, 8)
+    noise = rng.normal(size=(2, 10, 10))
+    clean = np.array([X @ X.T, np.exp(-((X[:, None] - X[None]) ** 2).sum(2))])
+    return clean + 0.2 * (noise + noise.transpose(0, 2, 1)), y
+
+
+def _single(rng: np.random.Generator) -> ko.Formulation:
+    S, y = _data(rng)
+    return single_kernel(S, y, rho=0.05, trace=default_trace(S))
+
+
+def _several(rng: np.random.Generator) -> ko.Formulation:
+    S, y = _data(rng)
+    return kernel_per_similarity(S, y, rho=0.5, trace=default_trace(S), fidelity="frobenius")
+
+
+def _spectral(rng: np.random.Generator) -> ko.Formulation:
+    S, y = _data(rng)
+    return restricted_spectral(
+        S, y, rho=0.2, trace=default_trace(S), fidelity="squared_frobenius", loss=ko.squared_hinge(1.0)
+    )
+
+
+CATALOGUE = [
+    Entry("similarity.single_kernel", single_kernel, "similarities", _single, of_single),
+    Entry("similarity.kernel_per_similarity", kernel_per_similarity, "similarities", _several, of_several),
+    Entry("similarity.restricted_spectral", restricted_spectral, "similarities", _spectral, of_spectral),
+    Entry(
+        "similarity.indefinite_svm",
+        indefinite_svm,
+        "similarities",
+        lambda rng: indefinite_svm(*_data(rng), rho=0.2),
+        of_indefinite_svm,
+    ),
+]

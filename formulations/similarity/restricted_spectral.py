@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.machine_weights import machine_weights
+from formulations.machines import machine_weights
 from formulations.similarity.fidelity_dual import FidelityDual
 from formulations.similarity.kernel_per_similarity import machine_kernel
 from formulations.similarity.similarity_data import PAPER, Fidelity, SimilarityData, similarity_data
@@ -111,8 +111,8 @@ def dual(data: SimilarityData) -> cp.Problem:
     """Return the dual of `restricted_spectral`, which the paper does not print."""
     spectra = [np.linalg.eigh(S) for S in data.S]
     side = FidelityDual(data, [lam for lam, _ in spectra])
-    for i, gamma in enumerate(side.gammas(data.m)):
+    for i, share in enumerate(side.shares(data.m)):
         forms = spectra[i][1].T @ side.z
         slopes = (data.rho * side.U[i] if side.U else np.zeros(data.N)) - side.trace_multiplier(i)
-        side.constraints += [cp.quad_over_lin(forms[j], 2 * gamma) <= slopes[j] for j in range(data.N)]
+        side.constraints += [cp.quad_over_lin(forms[j], 2 * share) <= slopes[j] for j in range(data.N)]
     return side.problem()

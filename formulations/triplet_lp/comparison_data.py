@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
+import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
+from formulations.numbers import numbers
 from kernelopt.extend import Array, as_classes, as_grams, as_indices, one_of, positive
 
 Index = NDArray[np.intp]
@@ -121,6 +125,35 @@ class ComparisonData:
             return np.asarray((self.diagonal - self.incidence @ np.abs(self.off)).min(axis=0))
         return np.array([self.depth(e).min() for e in np.eye(self.m)])
 
+    @property
+    def deepest(self) -> Array:
+        """The weights of the kernel that alone has the largest depth, which may be negative."""
+        return np.asarray(np.eye(self.m)[int(self.depths.argmax())])
+
+    def interior_weights(self) -> Array:
+        """Return weights in the interior: one kernel alone, else those of largest depth with |alpha| <= 1.
+
+        Where the cone has no interior the depth of what is returned is not positive.
+        """
+        if self.depths.max() > 0:
+            return self.deepest
+        alpha, depth = cp.Variable(self.m), cp.Variable()
+        constraints = [alpha <= 1, alpha >= -1, depth <= 1]
+        K = ko.combine(alpha, self.grams.block(self.points)) - depth * np.eye(self.points.size)
+        constraints += ko.diagonally_dominant(K) if self.cone == "dominant" else [K >> 0]
+        with warnings.catch_warnings(), suppress(ko.KerneloptError):  # the caller computes the depth
+            warnings.simplefilter("ignore")
+            ko.solve(cp.Problem(cp.Maximize(depth), constraints))
+        return numbers(alpha.value, self.m)
+
+    def moved_inside(self, alpha: Array, e: Array) -> Array:
+        """Return alpha + t e in the cone, with the smallest t >= 0 that is known to be enough.
+
+        Depths are concave and homogeneous, so that depth(alpha + t e) >= depth(alpha) + t depth(e). The
+        depths of e must be positive.
+        """
+        return alpha + max(0.0, float(np.max(-self.depth(alpha) / self.depth(e)))) * e
+
     def scale(self, alpha: Array) -> float:
         """Return the largest sum_p |alpha_p K_p(i, i)|, to which the round-off in K_ii is proportional."""
         return float((np.abs(self.diagonal) @ np.abs(alpha)).max())
@@ -154,21 +187,18 @@ def comparison_data(
     rows = ko.as_triplets(triplets, stack.n_points)
     one_of(cone, "cone", get_args(Cone), "Without one of them the trace may run to minus infinity.")
     S = np.unique(rows) if points is None else with_triplets(points, rows, stack.n_points)
-    first, second = np.triu_indices(S.size, 1)
+    i, j, k = rows.T
+    D = (stack.entries(i, j) - stack.entries(i, k)).T
+    first, second = np.triu_indices(S.size if cone == "dominant" else 0, 1)
     if cone == "dominant":
-        entries = stack.entries(np.concatenate([S, S[first]]), np.concatenate([S, S[second]]))
-        seen = np.ascontiguousarray(entries.T)
-        diagonal = seen[: S.size]
-        D = differences(seen[S.size :], np.searchsorted(S, rows), S.size)
+        ends = (np.concatenate([S, S[places]]) for places in (first, second))
+        seen = stack.entries(*ends).T
     else:
-        D = (stack.entries(rows[:, 0], rows[:, 1]) - stack.entries(rows[:, 0], rows[:, 2])).T
-        first = second = first[:0]
         block = stack.block(S)
         seen = block.vectorized() if cone == "psd" else np.zeros((0, len(stack)))
-        diagonal = stack.entries(S, S).T
-        if cone == "nonnegative":
-            for p in range(len(stack)):
-                block.factor(p)  # says which kernel is not positive semidefinite
+        for p in range(len(stack) if cone == "nonnegative" else 0):
+            block.factor(p)  # says which kernel is not positive semidefinite
+    diagonal = stack.entries(S, S).T
     return ComparisonData(
         stack,
         rows,
@@ -183,18 +213,6 @@ def comparison_data(
         first,
         second,
     )
-
-
-def differences(off: Array, places: Index, n: int) -> Array:
-    """Return K_p(i, j) - K_p(i, k) from the entries above the diagonal, for triplets of places in 0..n-1."""
-    i, j, k = places.T
-    return np.asarray(off[pair_rows(i, j, n)] - off[pair_rows(i, k, n)])
-
-
-def pair_rows(a: Any, b: Index, n: int) -> Index:
-    """Return the places of the pairs of a and b among the pairs i < j of places in 0..n-1."""
-    low, high = np.minimum(a, b), np.maximum(a, b)
-    return np.asarray(low * (2 * n - low - 1) // 2 + high - low - 1)
 
 
 def with_triplets(points: ArrayLike, triplets: Index, n_points: int) -> Index:

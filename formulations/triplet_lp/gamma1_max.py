@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.triplet_lp.comparison_data import ComparisonData, Cone, comparison_data
-from formulations.triplet_lp.dual import priced
 from formulations.triplet_lp.method.columns import Columns
+from formulations.triplet_lp.programme import priced
 
 
 def gamma1_max(

@@ -14,12 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 import kernelopt as ko
 from formulations.triplet_lp.comparison_data import ComparisonData, Cone, comparison_data
 from formulations.triplet_lp.gamma1_max import least_price
-from formulations.triplet_lp.method.certificate import triplet_certificate, zero_is_optimal
 from formulations.triplet_lp.method.columns import Columns
+from formulations.triplet_lp.method.problem import triplet_certificate, zero_is_optimal
 from formulations.triplet_lp.programme import triplet_formulation
-from kernelopt.extend import FLOOR_SHARE, Array, as_list, positive, whole
+from kernelopt.extend import DEFAULT_TOL, FLOOR_SHARE, Array, as_list, positive, whole
 
-GAP_OF_SOLVE = 1e-5  # the default tolerance of `kernelopt.solve`: certified gaps above it are warned of
 VANISHING = 1e-9  # gamma1_max below this share of its value without a cone is zero up to rounding
 
 
@@ -115,12 +114,12 @@ def regularization_path(
     labels = np.arange(data.m) if groups is None else np.array(groups)
     floor = FLOOR_SHARE * data.margin * data.T
     path = Path(grid, np.array(weights), lower, upper, labels, floor)
-    if not (path.gap <= GAP_OF_SOLVE).all():
+    if not (path.gap <= DEFAULT_TOL).all():
         worst = int(np.argmax(path.gap))
         warnings.warn(
             ko.ConvergenceWarning(
                 f"the certified gap at gamma1 = {grid[worst]:.3g} is {path.gap[worst]:.1e}, above "
-                f"{GAP_OF_SOLVE:g}. Solve that one by kernel_design or feature_selection."
+                f"{DEFAULT_TOL:g}. Solve that one by kernel_design or feature_selection."
             ),
             stacklevel=2,
         )

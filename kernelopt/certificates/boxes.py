@@ -9,13 +9,15 @@ import numpy as np
 import scipy.sparse as sp
 from cvxpy.atoms.affine.wraps import nonneg_wrap
 
-from kernelopt.numerics.rounding import POWER_ROUNDINGS, gamma
+from kernelopt.numerics.ball import Ball
 from kernelopt.structure.affine import flat
 from kernelopt.structure.attributes import stated_bounds
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import copied_problem
 from kernelopt.structure.zero_weights import all_zero_weights
 from kernelopt.validation import Array
+
+COMPUTED = Ball(1.0, 1e-14)  # times a computed reach, a quotient or a root: it holds the exact one
 
 
 class Box(NamedTuple):
@@ -42,7 +44,7 @@ def known_boxes(structure: Structure, extra: dict[Any, Any] | None) -> Boxes:
     for part in (found for found in structure.sets if found is not None):
         for variable in part.variables:
             if variable.id in boxes:
-                bound = np.broadcast_to(part.reach(variable), (variable.size,)) * (1 + gamma(POWER_ROUNDINGS))
+                bound = (Ball(np.broadcast_to(part.reach(variable), variable.size)) * COMPUTED).above
                 tighten(boxes, variable, -bound, bound)
     for variable, zero in all_zero_weights(structure).items():
         tighten(boxes, variable, np.zeros(variable.size), np.where(zero, 0.0, np.inf))

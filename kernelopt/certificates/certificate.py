@@ -16,8 +16,8 @@ from kernelopt.certificates.statements.columns import Source
 from kernelopt.errors import ConditionWarning, MethodError
 from kernelopt.learner import BlockMachine, Machine
 from kernelopt.plain_tables import html_table
-from kernelopt.progress import ProgressLine
 from kernelopt.records import record
+from kernelopt.running import ProgressLine
 from kernelopt.validation import Array
 
 LONG = 30.0  # predicted seconds of a `save` from which it says so beforehand, on a terminal or not

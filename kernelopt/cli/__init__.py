@@ -14,7 +14,6 @@ go to standard error. The exit status is
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sys
@@ -25,13 +24,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from types import FrameType
-from typing import Any
 
 from kernelopt.cli import certify, demo, fit, listing, predict, report
+from kernelopt.cli.output import say
 from kernelopt.cli.usage import Parser
 from kernelopt.errors import KerneloptError, ParameterError
 
-COMMANDS = (listing, fit, predict, report, certify, demo)  # `add` of each makes its parser, with `run` in it
+COMMANDS = {
+    "list": listing,
+    "fit": fit,
+    "predict": predict,
+    "report": report,
+    "certify": certify,
+    "demo": demo,
+}
 REFUSED, WRONG_USE, DEFECT, INTERRUPTED = 1, 2, 3, 130  # exit statuses; argparse too exits with 2
 DEFECT_TEXT = "the command failed where it should not. Run it again with --debug, and report what it prints"
 
@@ -40,12 +46,15 @@ def parser() -> Parser:
     """Return the parser of the command line."""
     top = Parser(prog="kernelopt", description="Kernel learning in the language of cvxpy, certified.")
     top.add_argument("--version", action="version", version=f"kernelopt {version('kernelopt')}")
-    shared = argparse.ArgumentParser(add_help=False)
+    shared = Parser(add_help=False)
     shared.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
     shared.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add(commands, shared)
+    for name, command in COMMANDS.items():
+        summary, _, description = str(command.__doc__).partition("\n\n")
+        own = commands.add_parser(name, parents=[shared], help=summary, description=description)
+        command.add_options(own)
+        own.set_defaults(run=command.run, parser=own)
     return top
 
 
@@ -74,7 +83,7 @@ def ended(debug: bool, message: str, status: int) -> int:
     """Print why the command ended, with the traceback if it is asked for, and return the exit status."""
     if debug:
         traceback.print_exc()
-    print(f"kernelopt: {message}", file=sys.stderr)
+    say(message)
     return status
 
 
@@ -123,10 +132,6 @@ def interrupts_end_the_command() -> Iterator[None]:
 @contextmanager
 def warnings_in_one_line() -> Iterator[None]:
     """Print warnings on standard error without the line of the source that gave them."""
-
-    def show(message: Any, *_: Any, **__: Any) -> None:
-        print(f"kernelopt: {message}", file=sys.stderr)
-
     with warnings.catch_warnings():
-        warnings.showwarning = show
+        warnings.showwarning = lambda message, *_, **__: say(message)
         yield

@@ -8,9 +8,8 @@ from typing import Any
 
 from kernelopt.errors import ParameterError
 from kernelopt.estimators import FormulationClassifier, MKLClassifier, MKLRegressor
-from kernelopt.estimators.catalogued import checked_options, entry_named
 from kernelopt.estimators.classifier import LOSSES
-from kernelopt.estimators.formulation import TAKES
+from kernelopt.estimators.formulation import TAKES, checked_options, entry_named
 from kernelopt.estimators.table import Task
 from kernelopt.validation import one_of
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from kernelopt.errors import FileError, InputError
 from kernelopt.estimators.table import as_numbers, listed
-from kernelopt.validation.options import suggestion
+from kernelopt.validation.messages import suggestion
 
 MISSING = ("", "na", "n/a", "nan", "<na>", "null", "?")  # cells without a value, in lower case
 DELIMITERS = ",;\t"

@@ -1,15 +1,19 @@
-"""`kernelopt fit`: learn a kernel and a predictor from a table."""
+"""Learn a kernel and a predictor from the columns of a CSV or Parquet file.
+
+Learn a combination of kernels, and a classifier or a regression with it, from a CSV or Parquet file whose
+first line names the columns. Columns are standardised. The model is saved with its certificate. Exit
+status: 0 if the gap is certified to --tol, 1 if not or if the data cannot be used, 2 on wrong use.
+"""
 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from kernelopt.cli.output import Output, check_out, number
-from kernelopt.cli.usage import add_decimal
+from kernelopt.cli.output import Output, check_out, say
+from kernelopt.cli.usage import Parser, add_table
 from kernelopt.errors import InputError
 from kernelopt.validation import as_model_path
 
@@ -20,86 +24,45 @@ LOSSES = ("hinge", "squared_hinge", "logistic", "squared", "epsilon_insensitive"
 NORMALIZATIONS = ("multiplicative", "spherical", "trace", "none")
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Add the parser of the command."""
-    fit = commands.add_parser(
-        "fit",
-        parents=[shared],
-        usage="kernelopt fit DATA --target COLUMN --out MODEL [option ...]",  # --drop may take DATA behind it
-        help="learn a kernel and a predictor from the columns of a CSV or Parquet file",
-        description="Learn a combination of kernels, and a classifier or a regression with it, from a CSV or "
-        "Parquet file whose first line names the columns. Columns are standardised. The model is saved with "
-        "its certificate. Exit status: 0 if the gap is certified to --tol, 1 if not or if the data cannot be "
-        "used, 2 on wrong use.",
+def add_options(parser: Parser) -> None:
+    """Add the options of the command; one that is not given has the default of the estimator."""
+    parser.usage = "kernelopt fit DATA --target COLUMN --out MODEL [option ...]"  # --drop may take DATA
+    add_table(parser)
+    add = parser.add_argument
+    many: dict[str, Any] = {"nargs": "+", "default": [], "metavar": "COLUMN"}
+    add("--target", required=True, metavar="COLUMN", help="the column to predict")
+    add("--out", required=True, type=Path, metavar="MODEL", help="the file of the model")
+    tasks = "default: classification for text, two values, and up to ten whole numbers"
+    add("--task", choices=("classification", "regression"), help=tasks)
+    add("--drop", help="columns to leave out", **many)
+    add("--categorical", help="columns of text, one coordinate a value", **many)
+    add("--raw", action="store_true", help="do not standardise the columns")
+    folds = (
+        "print the score of a K-fold cross-validation; for classes, without --C and --formulation, it "
+        "chooses C"
     )
-    fit.add_argument("data", type=Path, metavar="DATA", help="a CSV or Parquet file")
-    fit.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
-    fit.add_argument("--out", required=True, type=Path, metavar="MODEL", help="the file of the model")
-    fit.add_argument(
-        "--task",
-        choices=("classification", "regression"),
-        help="default: classification for text, two values, and up to ten whole numbers",
+    add("--cv", type=int, metavar="K", help=folds)
+    names = f"from `kernelopt list formulations` (default {FORMULATION}, weights in an l_p ball)"
+    add("--formulation", default=FORMULATION, metavar="NAME", help=names)
+    arguments = "arguments of the formulation, such as gamma1=0.1 trace=none"
+    add("--option", action="extend", help=arguments, **(many | {"metavar": "NAME=VALUE"}))
+    kernels = (
+        'such as "gaussian(0.5)" "linear()"; default: Gaussian kernels around the median distance, and '
+        "polynomials"
     )
-    fit.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
-    fit.add_argument(
-        "--categorical",
-        nargs="+",
-        default=[],
-        metavar="COLUMN",
-        help="columns of text, one coordinate a value",
-    )
-    fit.add_argument("--raw", action="store_true", help="do not standardise the columns")
-    add_decimal(fit)
-    fit.add_argument(
-        "--cv",
-        type=int,
-        metavar="K",
-        help="print the score of a K-fold cross-validation; for classes, without --C and --formulation, it "
-        "chooses C",
-    )
-    add_learning_options(fit)
-    fit.set_defaults(run=run, parser=fit)
-
-
-def add_learning_options(fit: argparse.ArgumentParser) -> None:
-    """Add what is learned, and how; an option that is not given has the default of the estimator."""
-    fit.add_argument(
-        "--formulation",
-        default=FORMULATION,
-        metavar="NAME",
-        help=f"from `kernelopt list formulations` (default {FORMULATION}, weights in an l_p ball)",
-    )
-    fit.add_argument(
-        "--option",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="NAME=VALUE",
-        help="arguments of the formulation, such as gamma1=0.1 trace=none",
-    )
-    fit.add_argument(
-        "--kernels",
-        nargs="+",
-        metavar="KERNEL",
-        help='such as "gaussian(0.5)" "linear()"; default: Gaussian kernels around the median distance, and '
-        "polynomials",
-    )
-    fit.add_argument("--p", type=float, help="exponent of the ball of weights, 1 to inf (default 4/3)")
-    fit.add_argument("--C", type=float, help="weight of the loss of each row (default 1)")
-    fit.add_argument("--loss", choices=LOSSES, help="default by the task")
-    fit.add_argument(
-        "--epsilon",
-        type=float,
-        help="errors that a regression tolerates, in standard deviations (default 0.1)",
-    )
-    fit.add_argument(
-        "--multiclass", choices=("shared", "per-class"), help="weights of several classes (default shared)"
-    )
-    fit.add_argument("--class-weight", choices=("balanced",), help="make the classes count alike")
-    fit.add_argument("--normalize", choices=NORMALIZATIONS, help="scale of kernels (default multiplicative)")
-    fit.add_argument("--method", help="from `kernelopt list methods` (default: the fastest that applies)")
-    fit.add_argument("--tol", type=float, help="certified relative gap to reach (default 1e-3)")
-    fit.add_argument("--time-limit", type=float, metavar="SECONDS", help="of each fit")
+    add("--kernels", nargs="+", metavar="KERNEL", help=kernels)
+    add("--p", type=float, help="exponent of the ball of weights, 1 to inf (default 4/3)")
+    add("--C", type=float, help="weight of the loss of each row (default 1)")
+    add("--loss", choices=LOSSES, help="default by the task")
+    errors = "errors that a regression tolerates, in standard deviations (default 0.1)"
+    add("--epsilon", type=float, help=errors)
+    classes = "weights of several classes (default shared)"
+    add("--multiclass", choices=("shared", "per-class"), help=classes)
+    add("--class-weight", choices=("balanced",), help="make the classes count alike")
+    add("--normalize", choices=NORMALIZATIONS, help="scale of kernels (default multiplicative)")
+    add("--method", help="from `kernelopt list methods` (default: the fastest that applies)")
+    add("--tol", type=float, help="certified relative gap to reach (default 1e-3)")
+    add("--time-limit", type=float, metavar="SECONDS", help="of each fit")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -127,10 +90,9 @@ def run(options: argparse.Namespace) -> int:
         + ("" if options.task else ". --task changes it")
     )
     if len(X) > MANY_ROWS:
-        print(
-            f"kernelopt: {len(X)} rows: the time grows with their square. Fit a random sample of some "
-            "thousand rows first; Ctrl-C ends this run",
-            file=sys.stderr,
+        say(
+            f"{len(X)} rows: the time grows with their square. Fit a random sample of some thousand rows "
+            "first; Ctrl-C ends this run"
         )
     started = time.perf_counter()
     scores = chosen = None
@@ -139,15 +101,12 @@ def run(options: argparse.Namespace) -> int:
         if chosen is not None:
             estimator.set_params(C=chosen)
     estimator.fit(X, y)  # on a terminal the solve shows its bounds on standard error
-    seconds = time.perf_counter() - started
-    score = float(estimator.score(X, y))
-    dropped = tuple(options.drop)
-    numbers = (len(table), score, scores, chosen)
+    seconds, score = time.perf_counter() - started, float(estimator.score(X, y))
+    dropped, numbers = tuple(options.drop), (len(table), score, scores, chosen)
     model = TableModel(columns, estimator, options.target, dropped, task, *numbers)
     model.save(options.out)
-    model.show(output)
-    output.line(
-        f"{number(seconds, '.2f')} s; model: {options.out} ({options.out.stat().st_size / 1000:.0f} kB)"
-    )
-    output.document({**model.document(), "seconds": seconds, "model": str(options.out)})
+    document = model.show(output)
+    size = options.out.stat().st_size / 1000
+    output.line(f"{seconds:.2f} s; model: {options.out} ({size:.0f} kB)")
+    output.document({**document, "seconds": seconds, "model": str(options.out)})
     return 0 if estimator.dual_gap_ <= estimator.tol else 1  # then the solve has given a warning

@@ -1,15 +1,19 @@
-"""`kernelopt list`: what is installed."""
+"""List the losses, kernels, fidelities, methods and formulations that are installed.
+
+List the losses, kernels, fidelities and methods that are installed, and the formulations with the data
+that they take and their references. Other packages may bring some of all these. Exit status: 0 if all
+can be used, 1 if a package names one that cannot be used, 2 on wrong use.
+"""
 
 from __future__ import annotations
 
 import argparse
-import sys
 import warnings
-from typing import Any
 
-from kernelopt.cli.output import Output
+from kernelopt.cli.output import Output, say
+from kernelopt.cli.usage import Parser
 from kernelopt.errors import PackageWarning
-from kernelopt.validation.options import suggestion
+from kernelopt.validation.messages import suggestion
 
 COLUMNS = {  # headings and the fields of `Listed`, for formulations and for all else
     False: {"kind": "kind", "name": "name", "package": "package", "what it is": "summary"},
@@ -17,20 +21,10 @@ COLUMNS = {  # headings and the fields of `Listed`, for formulations and for all
 }
 
 
-def add(commands: Any, shared: argparse.ArgumentParser) -> None:
-    """Add the parser of the command."""
-    listing = commands.add_parser(
-        "list",
-        parents=[shared],
-        help="list the losses, kernels, fidelities, methods and formulations that are installed",
-        description="List the losses, kernels, fidelities and methods that are installed, and the "
-        "formulations with the data that they take and their references, with those of other packages. "
-        "Exit status: 0 if all can be used, 1 if a package names one that cannot be used, 2 on wrong use.",
-    )
-    listing.add_argument(
-        "kind", nargs="*", help="losses, kernels, fidelities, methods or formulations (default: all)"
-    )
-    listing.set_defaults(run=run, parser=listing)
+def add_options(parser: Parser) -> None:
+    """Add the options of the command."""
+    kinds = "losses, kernels, fidelities, methods or formulations (default: all)"
+    parser.add_argument("kind", nargs="*", help=kinds)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -49,10 +43,8 @@ def run(options: argparse.Namespace) -> int:
     for formulations, columns in COLUMNS.items():
         lines = [line for line in found if (line.kind == "formulations") == formulations]
         if lines:
-            output.table(
-                list(columns), [[getattr(line, name) for name in columns.values()] for line in lines]
-            )
+            output.table([*columns], [[getattr(line, field) for field in columns.values()] for line in lines])
             output.line("")
     for warning in left_out:
-        print(f"kernelopt: {warning.message}", file=sys.stderr)
+        say(warning.message)
     return 1 if left_out else 0

@@ -46,10 +46,8 @@ class Output:
             return
         drawn = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
         for j, heading in enumerate(header):
-            if j < len(header) - numbers:
-                drawn.add_column(heading, overflow="fold")
-            else:
-                drawn.add_column(heading, justify="right", no_wrap=True)
+            number = j >= len(header) - numbers
+            drawn.add_column(heading, justify="right" if number else "left", no_wrap=number, overflow="fold")
         for row in rows:
             drawn.add_row(*map(Text, row))
         console.print(drawn)
@@ -77,10 +75,9 @@ def as_json(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def say_ignored(names: Sequence[str]) -> None:
-    """Print on standard error that columns of a table are not read."""
-    if names:
-        print(f"kernelopt: columns that the model does not use: {', '.join(names)}", file=sys.stderr)
+def say(message: object) -> None:
+    """Print a message on standard error."""
+    print(f"kernelopt: {message}", file=sys.stderr)
 
 
 def check_out(parser: argparse.ArgumentParser, out: Path, *read: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,16 +10,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.metrics import r2_score
 
 from kernelopt.certificates import Certificate
 from kernelopt.cli.columns import read_target, target_values
-from kernelopt.cli.data_table import PARQUET
-from kernelopt.cli.output import Output, number
+from kernelopt.cli.data_table import PARQUET, read_table
+from kernelopt.cli.output import Output, say
 from kernelopt.errors import FileError, InputError
 from kernelopt.estimators import C_GRID
 from kernelopt.estimators.table import TABLE_MODEL, TableFile, source
 from kernelopt.records import read, write
-from kernelopt.validation import Array
 
 SHOWN = 1e-6  # share of the largest weight below which a table leaves a kernel out
 UNIQUE = {True: "yes", False: "no, others are as good", None: "not known"}
@@ -35,9 +36,21 @@ class TableModel(TableFile):
         """What `score` is."""
         return "accuracy" if self.task == "classification" else "R^2"
 
+    @property
+    def classes(self) -> list[Any]:
+        """The classes, none of a regression."""
+        return self.estimator.classes_.tolist() if self.task == "classification" else []
+
     def save(self, path: Path) -> None:
         """Write the model to a file, at once: an interrupted call leaves what was there before."""
         write(path, TableFile(**vars(self)))
+
+    def read(self, options: argparse.Namespace) -> pd.DataFrame:
+        """Return the table of `options.data`; columns that the model does not use are said."""
+        table = read_table(options.data, options.decimal)
+        if others := self.ignored(table):
+            say(f"columns that the model does not use: {', '.join(others)}")
+        return table
 
     def ignored(self, table: pd.DataFrame) -> list[str]:
         """Return the columns of a table that the training data did not have."""
@@ -54,65 +67,33 @@ class TableModel(TableFile):
         """
         X, (y, _, _) = self.columns.transform(table), read_target(table, self.target, self.task)
         try:
-            proved = self.estimator.certify(X, y)
+            return self.named(self.estimator.certify(X, y))
         except InputError as error:
             raise InputError(
                 f"--data must be the table that the model was fitted on, of {self.rows} rows in the same "
                 f"order, got {len(table)} rows with other numbers in {source(table)}: {error} Pass that file."
             ) from error
-        return dict(zip(self.certificates(), proved if isinstance(proved, tuple) else (proved,), strict=True))
 
-    def show(self, output: Output) -> None:
-        """Print what was learned, and the table of the weights."""
-        for line in self.lines():
-            output.line(line)
-        output.table(*self.weights_table())
+    def named(self, found: Any) -> dict[str | None, Certificate]:
+        """Return one certificate under the name None, or the certificates of the classes by their names."""
+        if not isinstance(found, tuple):
+            return {None: found}
+        return dict(zip(map(str, self.classes), found, strict=True))
 
-    def lines(self) -> list[str]:
-        """Return what was learned, in words."""
-        estimator, target = self.estimator, self.target
-        classes = "" if self.task == "regression" else f": {', '.join(map(str, estimator.classes_.tolist()))}"
-        certified = [
-            f"{'' if name is None else f'{name}: '}{c.lower:.6g} <= optimum <= {c.upper:.6g}, certified "
-            f"relative gap {c.gap:.1e} ({c.route}){c.assumed}"
-            for name, c in self.certificates().items()
-        ]
-        return [
-            f"{self.task} of {target!r}{classes}",
-            f"{estimator.support_.size} of {self.rows} training rows are support points; {self.measure} on "
-            f"the training rows {self.score:.3f}",
-            *self.scored(),
-            *certified,
-            f"weights determined by the optimum: {UNIQUE[self.unique()]}",
-        ]
+    def certificates(self) -> dict[str | None, Certificate]:
+        """Return the certificates of the fit by the names of their classes."""
+        return self.named(self.estimator.certificate_)
 
     def predictions(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return a row for each row of a table: the prediction, and for classes the decision function."""
         X = self.columns.transform(table)
         found = pd.DataFrame({"prediction": self.estimator.predict(X)})
-        if self.task == "classification":
-            scores, labels = self.estimator.decision_function(X), self.estimator.classes_
-            if scores.ndim == 1:
-                scores, labels = scores[:, None], labels[1:]
-            found[[f"score of {label}" for label in labels.tolist()]] = scores
+        if self.classes:
+            scores = self.estimator.decision_function(X).reshape(len(found), -1)
+            found[[f"score of {label}" for label in self.classes[-scores.shape[1] :]]] = scores
         return found
 
-    def scored(self) -> list[str]:
-        """Return the scores of the cross-validation in words, if there was one."""
-        if self.scores is None:
-            return []
-        chosen = ""
-        if self.chosen is not None:
-            chosen = f"; C = {self.chosen:g} is the best of {', '.join(f'{C:g}' for C in C_GRID)}"
-            for end, which, factor in ((C_GRID[0], "first", 0.1), (C_GRID[-1], "last", 10)):
-                if self.chosen == end:
-                    chosen += f", and the {which}: try --C {factor * end:g} too"
-        return [
-            f"{len(self.scores)}-fold cross-validation: {self.measure} {np.mean(self.scores):.3f}, standard "
-            f"deviation {np.std(self.scores, ddof=1):.3f}{chosen}"
-        ]
-
-    def score_of(self, table: pd.DataFrame, predicted: Sequence[Any]) -> float | None:
+    def score_of(self, table: pd.DataFrame, predicted: pd.Series) -> float | None:
         """Return the score of predictions for a table, None where there is none.
 
         Of a regression the target must be numbers with a variance.
@@ -120,69 +101,82 @@ class TableModel(TableFile):
         if self.target not in table.columns or table[self.target].isna().any():
             return None
         y = target_values(table, self.target, self.task)
-        if self.task == "classification":
-            return float(np.mean(y.astype(str) == np.asarray(predicted).astype(str)))
-        spread = float(((y - y.mean()) ** 2).sum())
-        return 1 - float(((y - predicted) ** 2).sum()) / spread if 0 < spread < np.inf else None
-
-    def certificates(self) -> dict[str | None, Certificate]:
-        """Return the certificate under the name None, or those of several problems under their classes."""
-        found = self.estimator.certificate_
-        if not isinstance(found, tuple):
-            return {None: found}
-        return dict(zip(map(str, self.estimator.classes_.tolist()), found, strict=True))
-
-    def unique(self) -> bool | None:
-        """Return whether the optimum determines the weights; None where that is not known of some problem."""
-        found = self.estimator.weights_unique_
-        parts = found if isinstance(found, tuple) else (found,)
-        return False if False in parts else None if None in parts else True
-
-    def weights(self) -> Array:
-        """Return the weights of the kernels, shape (k, m), with k = 1 where all machines share them."""
-        return np.atleast_2d(self.estimator.weights_)
-
-    def weights_table(self) -> tuple[list[str], list[list[str]], int]:
-        """Return the header, the rows and the number of numeric columns of the table of weights."""
-        weights, names = self.weights(), self.estimator.kernel_names_
-        largest = np.abs(weights).max(axis=0)
-        chosen = [m for m in np.argsort(-largest, kind="stable") if largest[m] > SHOWN * largest.max()]
-        rows = [[names[m], *(number(w, ".4f") for w in weights[:, m])] for m in chosen]
-        if len(weights) > 1:
-            titles = [f"weight for {label}" for label in self.estimator.classes_.tolist()]
-            return ["kernel", *titles], rows, len(titles)
-        share = weights[0] / max(largest.sum(), np.finfo(float).tiny)
-        shared = [[*row, f"{share[m]:.1%}"] for row, m in zip(rows, chosen, strict=True)]
-        return ["kernel", "weight", "share"], shared, 2
+        if self.classes:
+            return float(np.mean(y.astype(str) == predicted.astype(str)))
+        return float(r2_score(y, predicted)) if np.isfinite(y).all() and 0 < np.var(y) < np.inf else None
 
     def document(self) -> dict[str, Any]:
         """Return what was learned, for `--json`."""
-        estimator = self.estimator
-        weights = self.weights() if len(self.weights()) > 1 else self.weights()[0]
+        estimator, scores = self.estimator, self.scores
+        weights, unique = np.atleast_2d(estimator.weights_), np.atleast_1d(estimator.weights_unique_).tolist()
+        found = {"scores": scores, "chosen_C": self.chosen}
         return {
             "task": self.task,
             "target": self.target,
-            "classes": None if self.task == "regression" else estimator.classes_,
+            "classes": self.classes or None,
             "coordinates": self.columns.coordinates,
             "rows": self.rows,
             "support": estimator.support_.size,
             "kernels": list(estimator.kernel_names_),
-            "weights": weights,
-            "weights_unique": self.unique(),
+            "weights": weights if len(weights) > 1 else weights[0],
+            "weights_unique": False if False in unique else None if None in unique else True,
             "certificates": [
-                {"class": name, "lower": c.lower, "upper": c.upper, "gap": c.gap, "route": c.route}
-                for name, c in self.certificates().items()
+                bounds_of(*each) | {"route": each[1].route} for each in self.certificates().items()
             ],
             "training": {self.measure: self.score},
-            "cross_validation": None
-            if self.scores is None
-            else {
-                "scores": self.scores,
-                "chosen_C": self.chosen,
-                "mean": np.mean(self.scores),
-                "standard_deviation": np.std(self.scores, ddof=1),
-            },
+            "cross_validation": scores
+            and {**found, "mean": np.mean(scores), "standard_deviation": np.std(scores, ddof=1)},
         }
+
+    def show(self, output: Output) -> dict[str, Any]:
+        """Print what was learned, and the table of the weights; return the document."""
+        document = self.document()
+        classes = f": {', '.join(map(str, self.classes))}" if self.classes else ""
+        output.line(f"{self.task} of {self.target!r}{classes}")
+        output.line(
+            f"{document['support']} of {self.rows} training rows are support points; {self.measure} on the "
+            f"training rows {self.score:.3f}"
+        )
+        if document["cross_validation"]:
+            output.line(self.scored(**document["cross_validation"]))
+        for name, c in self.certificates().items():
+            output.line(
+                f"{'' if name is None else f'{name}: '}{c.lower:.6g} <= optimum <= {c.upper:.6g}, certified "
+                f"relative gap {c.gap:.1e} ({c.route}){c.assumed}"
+            )
+        output.line(f"weights determined by the optimum: {UNIQUE[document['weights_unique']]}")
+        weights, names = np.atleast_2d(document["weights"]).T, document["kernels"]
+        largest = np.abs(weights).max(axis=1)
+        header, shares = [f"weight for {label}" for label in self.classes], weights[:, :0]
+        if weights.shape[1] == 1:
+            header, shares = ["weight", "share"], weights / max(largest.sum(), np.finfo(float).tiny)
+        rows = [
+            [names[m], *(f"{w:.4f}" for w in weights[m]), *(f"{s:.1%}" for s in shares[m])]
+            for m in np.argsort(-largest, kind="stable")
+            if largest[m] > SHOWN * largest.max()
+        ]
+        output.table(["kernel", *header], rows, len(header))
+        return document
+
+    def scored(
+        self, scores: Sequence[float], chosen_C: float | None, mean: float, standard_deviation: float
+    ) -> str:
+        """Return the scores of the cross-validation in words."""
+        chosen = ""
+        if chosen_C is not None:
+            chosen = f"; C = {chosen_C:g} is the best of {', '.join(f'{C:g}' for C in C_GRID)}"
+            for end, which, factor in ((C_GRID[0], "first", 0.1), (C_GRID[-1], "last", 10)):
+                if chosen_C == end:
+                    chosen += f", and the {which}: try --C {factor * end:g} too"
+        return (
+            f"{len(scores)}-fold cross-validation: {self.measure} {mean:.3f}, standard deviation "
+            f"{standard_deviation:.3f}{chosen}"
+        )
+
+
+def bounds_of(name: str | None, c: Certificate) -> dict[str, Any]:
+    """Return the bounds of the problem of a class, None for the only problem, for `--json`."""
+    return {"class": name, "lower": c.lower, "upper": c.upper, "gap": c.gap}
 
 
 def load_model(path: Path) -> TableModel:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
-from kernelopt.validation.options import nearest_name
+from kernelopt.validation.messages import nearest_name
 
 MISSING = "the following arguments are required: "  # the beginning of the message of argparse
 
@@ -66,12 +67,12 @@ class Parser(argparse.ArgumentParser):
             raise
 
 
-def add_decimal(parser: argparse.ArgumentParser) -> None:
-    """Add the option that says how numbers of a CSV file are written."""
-    parser.add_argument(
-        "--decimal",
-        choices=(".", ","),
-        default=".",
-        metavar="MARK",
-        help="the decimal mark of numbers in a CSV file, a point or a comma (default: a point)",
-    )
+def add_table(parser: Parser, *, model: bool = False, data: bool = True) -> None:
+    """Add the files that a command reads, and the option that says how numbers of a CSV file are written."""
+    add = parser.add_argument
+    if model:
+        add("model", type=Path, metavar="MODEL", help="a file that `kernelopt fit` has written")
+    if data:
+        add("data", type=Path, metavar="DATA", help="a CSV or Parquet file")
+    mark = "the decimal mark of numbers in a CSV file, a point or a comma (default: a point)"
+    add("--decimal", choices=(".", ","), default=".", metavar="MARK", help=mark)

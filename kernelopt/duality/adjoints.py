@@ -13,6 +13,7 @@ from cvxpy.atoms.affine.wraps import Wrap
 from kernelopt.duality.squares import KernelProducts
 from kernelopt.structure.affine import affine
 from kernelopt.structure.trees import with_args
+from kernelopt.validation import Array
 
 
 def adjoint(node: Any, k: int, W: cp.Expression) -> cp.Expression:
@@ -29,9 +30,11 @@ def adjoint(node: Any, k: int, W: cp.Expression) -> cp.Expression:
 
 def value_of(e: cp.Expression) -> Any:
     """Return the value of an expression that is constant and has no parameters, None of any other."""
-    if not e.is_constant() or e.parameters():
-        return None
-    value = e.value
+    return None if not e.is_constant() or e.parameters() else dense(e.value)
+
+
+def dense(value: Any) -> Array:
+    """Return a value as a dense array."""
     return np.asarray(value.toarray() if hasattr(value, "toarray") else value, dtype=float)
 
 
@@ -88,16 +91,17 @@ def of_stack(node: Any, k: int, W: cp.Expression) -> cp.Expression:
 
 
 def by_matrix(node: Any, k: int, W: cp.Expression) -> cp.Expression:
-    """Return M'vec(W) with the matrix M of an affine atom, which is linear in an argument of parameters."""
+    """Return M'vec(W) with the matrix M of an affine atom; by its columns where these have parameters."""
     x = cp.Variable(node.args[k].shape)
     args = [a if a.is_constant() else cp.Constant(np.zeros(a.shape)) for a in node.args]
-    args[k] = x
-    for i, a in enumerate(args):
-        if a.parameters():
-            units = np.eye(a.size).reshape((-1, *a.shape), order="F")
-            alone = (with_args(node, [*args[:i], cp.Constant(unit), *args[i + 1 :]]) for unit in units)
-            return sum(p * by_matrix(one, k, W) for p, one in zip(cp.vec(a, order="F"), alone, strict=True))
-    read = affine(with_args(node, args))
+
+    def at(argument: Any) -> Any:
+        return with_args(node, [*args[:k], argument, *args[k + 1 :]])
+
+    if at(x).parameters():
+        units = np.eye(x.size).reshape((-1, *x.shape), order="F")
+        return cp.hstack([cp.sum(cp.multiply(W, at(cp.Constant(unit)))) for unit in units])
+    read = affine(at(x))
     M = sp.csr_array((node.size, x.size)) if read is None or x not in read.matrices else read.matrices[x]
     if node.size == 1:
         return cp.sum(W) * M.toarray().reshape(x.shape, order="F")

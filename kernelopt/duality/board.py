@@ -20,8 +20,8 @@ from cvxpy.constraints.constraint import Constraint
 
 from kernelopt.duality.adjoints import uniform, value_of
 from kernelopt.duality.equations import CONES, Equation, Swept, symmetrised
+from kernelopt.duality.lagrangian import scaled, sum_of, terms_of, uses
 from kernelopt.duality.squares import PositivePart, positive_part_of
-from kernelopt.duality.sums import scaled, sum_of, terms_of, uses
 from kernelopt.duality.written import fresh
 from kernelopt.language.risk import Risk
 from kernelopt.structure.structure import implies
@@ -116,15 +116,14 @@ def constraint_of(row: Equation, G: cp.Expression) -> Constraint:
 
 def stated(swept: Swept) -> Stated:
     """Return the swept dual as it stands before the first rule."""
-    found = swept.lagrangian
     rows = {row: sum_of([(1.0, part) for part in row.parts], row.variable.shape) for row in swept.equations}
-    constraints = [c for t in found.terms for c in t.domain] + found.cones
+    constraints = [c for t in swept.terms for c in t.domain] + swept.cones
     return Stated(swept, swept.problem.objective.args[0], rows, tuple(constraints))
 
 
 def solvable(state: Stated) -> Iterator[Solvable]:
     """Yield the gradient's equations that determine the variable y of a term."""
-    owners = {id(terms_of(y)[0][1]): (t, a) for t in state.swept.lagrangian.terms for y, a in t.pairs}
+    owners = {id(terms_of(y)[0][1]): (t, a) for t in state.swept.terms for y, a in t.pairs}
     for row, G in state.rows.items():
         terms = terms_of(G) if not row.special else []
         for k, y in terms:
@@ -254,8 +253,7 @@ def absorbed(state: Stated) -> Stated | None:
     Both are -c/2 <S + 2 Z / c, K>, and S + 2 Z / c may be any matrix above alpha alpha'. So Z := 0 loses
     nothing, and an optimal Z may be read as c/2 (S - alpha alpha').
     """
-    found = state.swept.lagrangian
-    for multiplier, term in product(found.multipliers, found.terms):
+    for multiplier, term in product(state.swept.multipliers, state.swept.terms):
         Z, weight = multiplier.variables[0], value_of(term.weight)
         cone = multiplier.user and isinstance(multiplier.constraint, PSD) and Z.id not in state.gone
         if not cone or weight is None or not isinstance(term.atom, Risk):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import cvxpy as cp
@@ -12,16 +11,15 @@ import numpy as np
 from cvxpy.constraints.constraint import Constraint
 from cvxpy.reductions.solution import Solution
 
+from kernelopt.duality.adjoints import dense
 from kernelopt.duality.board import Stated, on_the_board
 from kernelopt.duality.conditions import Check, checked
 from kernelopt.duality.equations import Swept
 from kernelopt.duality.layout import latex_problem, problem_text
 from kernelopt.duality.naming import Shown, shown_pair
 from kernelopt.duality.solving import ACCURATE, USABLE, kept, optimize, put
-from kernelopt.duality.symbols import dense
 from kernelopt.errors import ConvergenceWarning, InfeasibleError, ParameterError, UnboundedError
 from kernelopt.numerics.nearest_correlation import positive_part
-from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import short
 from kernelopt.threads import COMPILING, quietly
 from kernelopt.validation import Array
@@ -44,30 +42,6 @@ class Multipliers(dict[Constraint, Any]):
         return f"{{{', '.join(named)}}}"
 
 
-@dataclass(frozen=True, eq=False)
-class Made:
-    """What a dual is made of.
-
-    Attributes
-    ----------
-    structure : Structure
-        The primal.
-    swept : Swept
-        The dual as the sweep states it; its solution has the primal point.
-    states : tuple of (rule, Stated)
-        What stands on the board after each rule; the first one has None for a rule.
-    """
-
-    structure: Structure
-    swept: Swept
-    states: tuple[tuple[Any, Stated], ...]
-
-    @property
-    def state(self) -> Stated:
-        """What stands on the board in the end."""
-        return self.states[-1][1]
-
-
 class Dual(cp.Problem):  # type: ignore[misc]
     """The dual of a problem, a `cp.Problem`; made by `dualize`.
 
@@ -77,51 +51,57 @@ class Dual(cp.Problem):  # type: ignore[misc]
         The problem of which it is the dual.
     meaning : dict from the name of a variable to str
         What each variable is the multiplier of.
+    states : tuple of (rule, Stated)
+        What stands on the board after each rule; the first one has None for a rule.
     """
 
-    def __init__(self, objective: Any, constraints: Any = None, *, made: Made | None = None) -> None:
+    def __init__(self, objective: Any, constraints: Any = None, states: Any = ()) -> None:
         super().__init__(objective, constraints)
-        self._made = made
-        self._solved_by_ladder = False
+        self.states, self._solved_by_ladder = tuple(states), False
 
     @classmethod
-    def of(cls, structure: Structure, swept: Swept) -> Dual:
+    def of(cls, swept: Swept) -> Dual:
         """Return the dual of a problem that has been swept."""
-        made = Made(structure, swept, tuple(on_the_board(swept)))
-        told = made.state.problem()
+        states = list(on_the_board(swept))
+        told = states[-1][1].problem()
         value = told.objective.args[0]
-        objective = cp.Minimize(-value) if structure.maximize else cp.Maximize(value)
+        objective = cp.Minimize(-value) if swept.structure.maximize else cp.Maximize(value)
         needed = [c for c in told.constraints if c.variables() or c.parameters() or not c.value()]
-        return cls(objective, needed, made=made)
+        return cls(objective, needed, states)
 
     @property
-    def made(self) -> Made:
-        """What the dual is made of."""
-        if self._made is None:
+    def state(self) -> Stated:
+        """What stands on the board in the end."""
+        if not self.states:
             raise ParameterError(
                 "a Dual must come from dualize, got one made from parts of it. Call "
                 "kernelopt.dualize(problem)."
             )
-        return self._made
+        return self.states[-1][1]  # type: ignore[no-any-return]
+
+    @property
+    def swept(self) -> Swept:
+        """The dual as the sweep states it; its solution has the primal point."""
+        return self.state.swept
 
     @property
     def primal(self) -> cp.Problem:
         """The problem of which this is the dual."""
-        return self.made.structure.problem
+        return self.swept.structure.problem
 
     @property
     def meaning(self) -> dict[str, str]:
         """What each variable is the multiplier of, by the name of the variable."""
         names = {variable.name() for variable in self.variables()}
-        return {name: of for name, of in self.made.swept.new.meaning.items() if name in names}
+        return {name: of for name, of in self.swept.new.meaning.items() if name in names}
 
     @property
     def _written(self) -> Shown:
         with COMPILING:
-            return shown_pair(self.made.structure, self, self.made)
+            return shown_pair(self.swept.structure, self, self.state)
 
     def __str__(self) -> str:
-        if self._made is None:  # made from parts, as `cp.Problem` makes copies
+        if not self.states:  # made from parts, as `cp.Problem` makes copies
             return str(super().__str__())
         written = self._written
         return problem_text(written.dual, written.of_dual)
@@ -144,7 +124,7 @@ class Dual(cp.Problem):  # type: ignore[misc]
             If no solver has an answer. As in cvxpy, an infeasible or unbounded dual has an infinite value.
         """
         self._solved_by_ladder = False
-        if args or options or self._made is None:
+        if args or options or not self.states:
             return super().solve(*args, **options)
         with suppress(InfeasibleError, UnboundedError):
             self._solved()
@@ -181,7 +161,7 @@ class Dual(cp.Problem):  # type: ignore[misc]
         """
         self._solved()
         found = Multipliers()
-        for c, m in zip(self.primal.constraints, self.made.swept.lagrangian.multipliers, strict=False):
+        for c, m in zip(self.primal.constraints, self.swept.multipliers, strict=False):
             pairs = zip(m.values(), c.dual_variables, strict=True)
             values = [np.reshape(value, v.shape, order="F") for value, v in pairs]
             found[c] = values if len(values) > 1 else values[0]
@@ -203,7 +183,7 @@ class Dual(cp.Problem):  # type: ignore[misc]
         Where the dual has been solved, that solution is taken again: another problem with variables or
         constraints of the dual changes their values when it is solved.
         """
-        swept = self.made.swept.problem
+        swept = self.swept.problem
         if self._solved_by_ladder and self.status in USABLE:
             put(swept, swept.solution)
             self._take(self.status)
@@ -222,10 +202,10 @@ class Dual(cp.Problem):  # type: ignore[misc]
 
     def _take(self, status: str) -> None:
         """Take the solution of the swept dual, whose variables those on the board are."""
-        swept, state = self.made.swept.problem, self.made.state
+        swept = self.swept.problem
         best = swept.solution.opt_val  # None where a constraint without variables is false
-        value = self.made.swept.sign * (-np.inf if best is None else best)
-        for part in state.hidden.values():
+        value = self.swept.sign * (-np.inf if best is None else best)
+        for part in self.state.hidden.values():
             part.P.save_value(positive_part(part.G.value) if status in USABLE else None)
         values = {v.id: v.value for v in self.variables()}
         put(self, Solution(status, value, values, {}, dict(swept.solution.attr)))
@@ -234,8 +214,8 @@ class Dual(cp.Problem):  # type: ignore[misc]
 
     def _recovered(self) -> dict[cp.Variable, Array]:
         """Return the primal point at the current multipliers of the gradient's equations."""
-        point, found = self.made.swept.point(), {}
-        for v in self.made.structure.user_variables:
+        point, found = self.swept.point(), {}
+        for v in self.swept.structure.user_variables:
             x = np.nan_to_num(point[v.id], posinf=0.0, neginf=0.0)
             found[v] = x if v.attributes["sparsity"] else dense(v.project(x))
         return found
@@ -245,11 +225,11 @@ class Dual(cp.Problem):  # type: ignore[misc]
 
         The variables of the primal have the values of the point meanwhile.
         """
-        made = self.made
-        with COMPILING, quietly(), np.errstate(all="ignore"), kept(made.structure.user_variables):
+        swept = self.swept
+        with COMPILING, quietly(), np.errstate(all="ignore"), kept(swept.structure.user_variables):
             for v, value in self._recovered().items():
                 v.save_value(value)
-            return checked(made.swept, made.swept.problem.solution.opt_val)
+            return checked(swept, swept.problem.solution.opt_val)
 
 
 def inaccurate_text(check: Check) -> str:

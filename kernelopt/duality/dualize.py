@@ -85,7 +85,7 @@ def dualize(problem: cp.Problem) -> Dual:
     check_treatable(problem)
     structure = Structure(problem)
     with COMPILING:
-        return Dual.of(structure, swept(structure))
+        return Dual.of(swept(structure))
 
 
 def swept(structure: Structure) -> Swept:

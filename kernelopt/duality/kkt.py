@@ -9,10 +9,10 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
+from kernelopt.duality.adjoints import dense
 from kernelopt.duality.conditions import Condition, conditions, objective
 from kernelopt.duality.dualize import check_treatable, swept
 from kernelopt.duality.solving import solved_at
-from kernelopt.duality.symbols import dense
 from kernelopt.errors import InputError, KerneloptError
 from kernelopt.plain_tables import html_table, text_table
 from kernelopt.structure.gate import check_is_problem

@@ -1,16 +1,16 @@
-"""The Lagrangian of a problem as a sweep finds it: terms, multipliers, and the parts of the gradient."""
+"""What a sweep finds in the Lagrangian of a problem, and the sums and products of which it is made."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 from cvxpy.constraints.constraint import Constraint
 
-from kernelopt.duality.adjoints import spread, uniform
+from kernelopt.duality.adjoints import spread, uniform, value_of
 from kernelopt.validation import Array
 
 
@@ -93,30 +93,6 @@ class Multiplier:
         return found if self.basis is None else [self.basis @ V @ self.basis.T for V in found]
 
 
-@dataclass(eq=False)
-class Lagrangian:
-    """What the sweep of a problem finds.
-
-    Attributes
-    ----------
-    value : list of cvxpy expressions
-        The parts of the Lagrangian that are free of the variables.
-    gradient : dict from variable to list of cvxpy expressions
-        The parts of the gradient by each variable of the problem, of the cone forms of atoms without an
-        entry, and of the expressions of risks.
-    terms : list of Term
-    cones : list of cvxpy constraints
-        The dual cones of the multipliers.
-    multipliers : list of Multiplier
-    """
-
-    value: list[cp.Expression] = field(default_factory=list)
-    gradient: dict[cp.Variable, list[cp.Expression]] = field(default_factory=dict)
-    terms: list[Term] = field(default_factory=list)
-    cones: list[Constraint] = field(default_factory=list)
-    multipliers: list[Multiplier] = field(default_factory=list)
-
-
 def times(scale: cp.Expression, e: cp.Expression, axis: Any = None) -> cp.Expression:
     """Return scale * e, where the scale is one number or has one for each slice of e along an axis."""
     w = uniform(scale)
@@ -136,3 +112,38 @@ def pairing(W: cp.Expression, e: cp.Expression) -> cp.Expression:
 def total(parts: Sequence[cp.Expression]) -> cp.Expression:
     """Return the sum of expressions of one shape, zero of none."""
     return sum(parts[1:], parts[0]) if parts else cp.Constant(0.0)
+
+
+Terms = list[tuple[float, Any]]
+
+
+def terms_of(e: Any, k: float = 1.0) -> Terms:
+    """Return pairs (c, t) of numbers and expressions of the shape of e, with k e the sum of all c t."""
+    kind = type(e).__name__
+    if kind == "AddExpression" and all(a.shape == e.shape for a in e.args):
+        return [term for a in e.args for term in terms_of(a, k)]
+    if kind == "NegExpression" or (kind == "Sum" and e.args[0].ndim == 0):
+        return terms_of(e.args[0], -k if kind == "NegExpression" else k)
+    for number, other in (
+        zip(e.args, e.args[::-1], strict=True) if kind in ("multiply", "DivExpression") else ()
+    ):
+        value = value_of(number) if number is e.args[1] or kind == "multiply" else None
+        if value is not None and value.any() and not np.ptp(value) and other.shape == e.shape:
+            return terms_of(other, k * float(value.flat[0]) ** (1 if kind == "multiply" else -1))
+    return [(k, e)]
+
+
+def sum_of(terms: Terms, shape: tuple[int, ...]) -> cp.Expression:
+    """Return the sum of terms of a shape, without a product by one or minus one."""
+    parts = [e if k == 1 else -e if k == -1 else k * e for k, e in terms]
+    return total(parts) if parts else cp.Constant(np.zeros(shape))
+
+
+def scaled(k: float, e: cp.Expression) -> cp.Expression:
+    """Return k times a sum, each term by itself."""
+    return sum_of(terms_of(e, k), e.shape)
+
+
+def uses(parts: Iterable[Any], v: cp.Variable) -> bool:
+    """Whether some expressions or constraints have a variable."""
+    return any(w.id == v.id for part in parts for w in part.variables())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
+from textwrap import TextWrapper
 
 from kernelopt.duality.statement import Statement
 from kernelopt.duality.tree import Tree
@@ -14,10 +15,10 @@ WIDTH = 80  # columns of a terminal
 COLUMN = 38  # of a problem beside another: two of them, with " | " between, fill 79
 GAP = 4  # columns between the longest constraint and its tag, and before it
 TALL = 3  # lines that an entry may take in a column; where one takes more, the problems stand in rows
-MARKS = re.compile(  # where a formula may be broken, and what it should not be broken in
-    r"(?P<open>[(\[]|<(?![=< ]))|(?P<close>[)\]]|(?<![ >])>(?!=))|(?P<bar>\|)"
-    r"|(?P<sign>(?<=,) |(?<![-+*/=<>]) (?=[-+]|[=<>]{2}))|(?P<space>(?<![-+*/=<>]) (?![*/]))"
+FREE = (
+    r"(?<!,) (?![-+]|[=<>]{2})|(?<=[=<>]{2}) "  # the spaces that are neither before a sign nor after a comma
 )
+KEPT = (rf"{FREE}|\(.*?\)|\[.*?\]|\|.*?\|", FREE, "(?!)")  # what is not broken, less and less of it
 Legend = Sequence[tuple[str, str]]
 
 
@@ -53,29 +54,14 @@ def entries(statement: Statement, width: int, margin: int) -> list[list[str]]:
 
 def broken(text: str, width: int = WIDTH, first: str = "  ", rest: str = "      ") -> list[str]:
     """Return a text in lines, broken before signs, and in brackets only where nothing else is left."""
-    start = " " * (len(text) - len(text.lstrip()))
-    lines, indent, text = [], first + start, text.lstrip()
-    while len(indent) + len(text) > width:
-        at = best_break(text, width - len(indent))
-        if at is None:
+    start = re.match(" *", text)[0]  # type: ignore[index]
+    wrapper = TextWrapper(width, first + start, rest + start, break_long_words=False, break_on_hyphens=False)
+    for kept in KEPT:
+        held = re.sub(kept, lambda part: part[0].replace(" ", "\0"), text.strip())
+        lines = wrapper.wrap(held)
+        if max(map(len, lines)) <= width:
             break
-        lines.append(indent + text[:at])
-        text, indent = text[at + 1 :], rest + start
-    return [*lines, indent + text]
-
-
-def best_break(text: str, width: int) -> int | None:
-    """Return the space at which a text is broken: the last one of the spaces in the fewest brackets."""
-    found: list[tuple[bool, int, int]] = []
-    depth, inside = 0, False  # inside of a norm
-    for mark in MARKS.finditer(text):
-        kind, at = mark.lastgroup, mark.start()
-        depth += (kind == "open") - (kind == "close")
-        inside ^= kind == "bar"
-        if kind in ("sign", "space") and (at <= width or not found):
-            cost = 2 * (depth + inside) + 3 * (kind == "space") + 2 * (at < width / 3)
-            found.append((at > width, cost, -at))
-    return -min(found)[2] if found else None
+    return [line.replace("\0", " ") for line in lines]
 
 
 def legend_text(rows: Legend) -> str:

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import cvxpy as cp
 
+from kernelopt.duality.board import Stated
 from kernelopt.duality.equations import renamed
 from kernelopt.duality.layout import beside, latex_problem, legend_text
-from kernelopt.duality.primal import primal_of
 from kernelopt.duality.reading import Reader
-from kernelopt.duality.statement import Statement, Tags, constraint_lines, statement_of
+from kernelopt.duality.statement import Statement, Tags, constraint_lines, primal_of, statement_of
 from kernelopt.duality.symbols import Symbols
 from kernelopt.duality.tree import Tree, leaf
 from kernelopt.structure.structure import Structure
-
-if TYPE_CHECKING:
-    from kernelopt.duality.dual import Made
 
 UNLABELLED = re.compile(r"the constraint \d+")
 
@@ -58,37 +54,37 @@ class Shown:
         return latex_problem(self.primal, self.dual, equations=(*self.sums, *self.where), legend=self.legend)
 
 
-def shown_pair(structure: Structure, dual: cp.Problem, made: Made | None) -> Shown:
+def shown_pair(structure: Structure, dual: cp.Problem, state: Stated | None) -> Shown:
     """Return a problem and a dual of it as they are written.
 
-    `made` is what `dualize` has made the dual of, None for a dual by hand. The primal is written first, so
+    `state` is what `dualize` has put on the board, None for a dual by hand. The primal is written first, so
     that an array has one name in both, whether both are shown or the dual alone.
     """
     notation = notation_of(structure, dual)
     symbols = notation.symbols
-    primal, _ = primal_of(structure, notation, multiplier_tags(made) if made else {})
+    primal, _ = primal_of(structure, notation, multiplier_tags(state) if state else {})
     legend = symbols.printed()
-    stated = stated_dual(dual, notation, made)
+    stated = stated_dual(dual, notation, state)
     of_dual, told = symbols.printed(), {}
-    if made:
-        meaning = {v.name(): made.swept.new.meaning.get(v.name(), "") for v in dual.variables()}
+    if state:
+        meaning = {v.name(): state.swept.new.meaning.get(v.name(), "") for v in dual.variables()}
         told = {name: f"multiplier of {of}" for name, of in meaning.items() if UNLABELLED.fullmatch(of)}
-    where = eliminated(made, notation) if made else ()
+    where = eliminated(state, notation) if state else ()
     legend |= of_dual | symbols.printed()
     sums = tuple(symbols.sums.values())
     return Shown(primal, stated, where, sums, tuple(legend.items()), tuple((told | of_dual).items()))
 
 
-def stated_dual(dual: cp.Problem, notation: Reader, made: Made | None) -> Statement:
+def stated_dual(dual: cp.Problem, notation: Reader, state: Stated | None) -> Statement:
     """Return a dual as a statement, with its variables in the order of the sweep.
 
     What is hidden, the matrix of a positive part, is not written; a dual by hand has no such.
     """
     notation.symbols.place = ""
-    hidden = made.state.hidden if made else {}
+    hidden = state.hidden if state else {}
     variables = [v for v in dual.variables() if v.id not in hidden]
-    if made:
-        order = {name: i for i, name in enumerate(made.swept.new.meaning)}
+    if state:
+        order = {name: i for i, name in enumerate(state.swept.new.meaning)}
         variables.sort(key=lambda v: order.get(v.name(), len(order)))
     value = notation(dual.objective.args[0])
     kept = [c for c in dual.constraints if not any(v.id in hidden for v in c.variables())]
@@ -104,10 +100,10 @@ def notation_of(structure: Structure, dual: cp.Problem | None = None) -> Reader:
     return Reader(Symbols({leaf.name() for leaf in leaves} | set(names.values())), names)
 
 
-def multiplier_tags(made: Made) -> Tags:
+def multiplier_tags(state: Stated) -> Tags:
     """Return the names of the multipliers: of constraints by their ids, of bounds by name, and of risks."""
-    found, tags = made.swept.lagrangian, Tags()
-    lifted = iter(made.structure.lifted.constraints)
+    found, tags = state.swept, Tags()
+    lifted = iter(state.swept.structure.lifted.constraints)
     for m in found.multipliers:
         tags[id(next(lifted)) if m.user else m.name] = tuple(leaf(v.name()) for v in m.variables)
     for term in found.terms:
@@ -116,8 +112,8 @@ def multiplier_tags(made: Made) -> Tags:
     return tags
 
 
-def eliminated(made: Made, notation: Reader) -> tuple[tuple[Tree, Tree], ...]:
+def eliminated(state: Stated, notation: Reader) -> tuple[tuple[Tree, Tree], ...]:
     """Return the multipliers of constraints and bounds that the board has in terms of others."""
-    gone, found = made.state.gone, made.swept.lagrangian.multipliers
+    gone, found = state.gone, state.swept.multipliers
     known = [gone[v.id] for m in found for v in m.variables if v.id in gone]
     return tuple((leaf(v.name()), notation(e)) for v, e in known if e is not None)

@@ -9,11 +9,16 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.atoms import ATOMS, EVEN, LINEAR, TRANSPARENT, by, is_constant, key_text, part_of
-from kernelopt.duality.operations import (
+from kernelopt.duality.atoms import (
+    ATOMS,
+    EVEN,
+    LINEAR,
+    TRANSPARENT,
     added,
+    by,
     divided,
     inner,
+    is_constant,
     listing,
     normed,
     shared,
@@ -22,8 +27,9 @@ from kernelopt.duality.operations import (
     unsigned,
 )
 from kernelopt.duality.symbols import Symbols
-from kernelopt.duality.tree import ONE, Tree, formula, is_row, leaf, multiplied
+from kernelopt.duality.tree import IDENTITY, Tree, formula, is_row, leaf, multiplied
 from kernelopt.duality.written import SUM
+from kernelopt.structure.affine import entries_of
 
 SAME_ROLE = TRANSPARENT | {"transpose", "NegExpression"}
 UNIFORM = SAME_ROLE | {"multiply", "DivExpression", "reshape", "Vec", "index", "special_index"}
@@ -98,10 +104,10 @@ class Reader:
         a = self.part(alpha)
 
         def form(K: Tree) -> Tree:
-            tree = square(a) if K == ONE else Tree("form", (a, K))
+            tree = square(a) if K == IDENTITY else Tree("form", (a, K))
             return tree if gamma is None else divided(tree, self.part(gamma))
 
-        return form(ONE) if is_identity(grams) else self.each(grams, form)
+        return self.each(grams, form)
 
     def kernel(self, e: Any) -> Tree:
         """Return K(theta), which is sum_m theta_m K_m."""
@@ -127,18 +133,20 @@ class Reader:
         return divided(Tree("form", (v, Q), x.factor**2), y)
 
     def index(self, e: Any) -> Tree:
-        """Return x[i], X[i:j, k:l], or x[[i, j]], also for a part of a part; of entries vec(X)[[i, j]]."""
-        at, whole = part_of(e)
-        tree, sizes = self.part(whole), whole.shape
-        axes = [list(dict.fromkeys(axis.tolist())) for axis in np.unravel_index(at.ravel(), sizes, "F")]
-        block = np.ravel_multi_index(np.ix_(*axes), sizes, order="F")
-        if tree.ndim and not np.array_equal(block.ravel(), at.ravel()):
-            axes, sizes = [at.ravel().tolist()], (whole.size,)
-            tree = tree.under("vec", shape=sizes)
-        text = ", ".join(map(key_text, axes, sizes))
-        if tree.ndim and text.strip(":, "):
-            tree = tree.under("index", leaf(text, tex=text.replace("...", r"\ldots")), shape=e.shape)
-        return transposed(tree) if is_row(e.shape) else tree
+        """Return x[i] or X[i:j, k:l], as cvxpy writes it; single entries are vec(X)[[i, j]]."""
+        whole, key = e.args[0], ""
+        tree = self.part(whole)
+        if not tree.ndim:
+            return tree
+        if type(e).__name__ == "index" and min(part.step for part in e.key) > 0:
+            key = e.name()[len(whole.name()) + 1 : -1]
+        else:
+            key = str(entries_of(e).tolist())
+            tree = tree if tree.ndim < 2 else tree.under("vec", shape=(whole.size,))
+        tree = tree.under("index", leaf(key, tex=key), shape=e.shape)
+        if is_row(e.shape):
+            return transposed(tree)
+        return tree.under("mat", shape=e.shape) if key[0] == "[" and e.ndim > 1 else tree
 
     def constraint(self, constraint: Any) -> list[Tree]:
         """Return a constraint as a chain of sides: two with a sign between them, or one that says all."""
@@ -172,11 +180,6 @@ class Reader:
             if not one.factor or (other.factor and sign is GEQ):
                 one, other, sign = other, one, OTHER[sign]
         return [one, sign, other]
-
-
-def is_identity(grams: Any) -> bool:
-    """Whether a stack is the identity matrix alone."""
-    return len(grams) == 1 and np.array_equal(grams.gram(0), np.eye(grams.n_points))
 
 
 NODES: dict[str, Callable[[Reader, Any], Tree]] = {  # what brings names, or the learning of kernels

@@ -8,7 +8,7 @@ from kernelopt.duality.dual import Dual
 from kernelopt.duality.dualize import dualize
 from kernelopt.duality.layout import latex_problem
 from kernelopt.duality.naming import Shown, notation_of, shown_pair
-from kernelopt.duality.primal import primal_of
+from kernelopt.duality.statement import primal_of
 from kernelopt.errors import ParameterError
 from kernelopt.structure.gate import check_is_problem
 from kernelopt.structure.structure import Structure
@@ -76,8 +76,8 @@ def show(problem: cp.Problem, dual: cp.Problem | None = None) -> Shown:
         )
     with COMPILING:
         dual = dualize(problem) if dual is None else dual
-        own = dual.made if isinstance(dual, Dual) and dual.primal is problem else None
-        return shown_pair(own.structure if own else Structure(problem), dual, own)
+        own = dual.state if isinstance(dual, Dual) and dual.primal is problem else None
+        return shown_pair(own.swept.structure if own else Structure(problem), dual, own)
 
 
 def latex_of(problem: cp.Problem) -> str:

@@ -92,7 +92,7 @@ def solved_at(swept: Swept, given: Mapping[int, Any]) -> float:
     `given` has the alphas by the ids of the risks. Constraints on them alone are left out: they hold, or are
     measured elsewhere.
     """
-    known = [(t, id(t.atom)) for t in swept.lagrangian.terms if id(t.atom) in given]
+    known = [(t, id(t.atom)) for t in swept.terms if id(t.atom) in given]
     fixed = {alpha: t.unit * given[key] for t, key in known for alpha in t.alphas}
     constraints = [alpha == value for alpha, value in fixed.items()]
     constraints += [c for c in swept.problem.constraints if not {*c.variables()} <= {*fixed}]

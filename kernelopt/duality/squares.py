@@ -44,16 +44,6 @@ class QuadraticForms(Noted):
     It is |L_m'alpha|^2 / gamma, and zero for a zero matrix. `what` is (alpha, the stack, gamma).
     """
 
-    @property
-    def alpha(self) -> cp.Expression:
-        """The vector alpha."""
-        return self.what[0]
-
-    def name(self) -> str:
-        alpha, _, gamma = self.what
-        short = alpha.name()
-        return f"({short}' K_m {short}{'' if gamma is None else f' / {gamma.name()}'})_m"
-
 
 class PositivePart(Wrap):  # type: ignore[misc]
     """The expression |(G)_+|_F^2 of a symmetric G, made by `positive_part_of`."""

@@ -9,14 +9,20 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.transforms.indicator import indicator
 
+from kernelopt.duality.equations import CONES, implied_constraints, kind_of
 from kernelopt.duality.reading import LEQ, Reader
+from kernelopt.duality.symbols import OBJECTIVE
 from kernelopt.duality.tree import ZERO, Tree, enumerated, formula, leaf, listed
-from kernelopt.duality.written import SUM, word
+from kernelopt.duality.written import SUM, fresh, word
+from kernelopt.language.penalty import weighted
+from kernelopt.learner import half_square
+from kernelopt.structure.structure import RiskTerm, Structure
+from kernelopt.structure.trees import nodes, replaced
 
 SIGNS = {
     "nonneg": (">= 0", r"\geq 0"), "nonpos": ("<= 0", r"\leq 0"),
-    "pos": ("> 0", "> 0"), "neg": ("< 0", "< 0"),
     "PSD": (">> 0", r"\succeq 0"), "NSD": ("<< 0", r"\preceq 0"),
     "boolean": ("in {0, 1}", r"\in \{0, 1\}"), "integer": ("integer", r"\ \mathrm{integer}"),
     "diag": ("diagonal", r"\ \mathrm{diagonal}"),
@@ -76,14 +82,20 @@ def statement_of(
     notation: Reader,
     tags: Tags | None = None,
 ) -> Statement:
-    """Return a statement of an objective and constraints, with the signs and bounds of its variables."""
+    """Return a statement of an objective and constraints, with the signs and bounds of its variables.
+
+    `tags` has the multipliers of bounds under "x lower" and the like.
+    """
+    bounds = dict(implied_constraints(variables, notation.names, {}))
+    found = {id(c): (tags or {}).get(name, ()) for name, c in bounds.items()}
+    lines = lines + constraint_lines(list(bounds.values()), notation, found, "the bounds")
     names = {notation(v): v for v in variables if id(v) not in notation.substitutes}
     for i, line in enumerate(lines):  # y <= e with y >= 0 is 0 <= y <= e
         v = names.get(line.chain[0])
-        if v is not None and v.attributes["nonneg"] and line.chain[1:2] == (LEQ,) and len(line.chain) == 3:
+        if v is not None and kind_of(v) == "nonneg" and line.chain[1:2] == (LEQ,) and len(line.chain) == 3:
             lines[i] = Line((ZERO, LEQ, *line.chain), line.tag)
             del names[line.chain[0]]
-    lines = lines + sign_lines(list(names.values()), notation) + bound_lines(variables, notation, tags or {})
+    lines += sign_lines(list(names.values()), notation)
     over = enumerated([notation(v) for v in variables])
     return Statement(maximize, tuple(over), value, tuple(lines))
 
@@ -133,21 +145,100 @@ def sign_lines(variables: Sequence[cp.Variable], notation: Reader) -> list[Line]
     """Return the signs and cones of variables as lines."""
     found = []
     for name, (text, tex) in SIGNS.items():
-        shown = enumerated([notation(v) for v in variables if v.attributes[name] is True])
+        have = (v for v in variables if kind_of(v) == name or (name not in CONES and v.attributes[name]))
+        shown = enumerated([notation(v) for v in have])
         if shown:
             found.append(Line((formula(f"@0 {text}", f"@0 {tex}", listed(shown), binds=SUM),)))
     return found
 
 
-def bound_lines(variables: Sequence[cp.Variable], notation: Reader, tags: Tags) -> list[Line]:
-    """Return the bounds of variables as lines; `tags` has their multipliers under "name lower"."""
-    lines = []
-    for v in variables:
-        made, found = [], {}
-        for side, limit in zip(("lower", "upper"), v.attributes.get("bounds") or (), strict=False):
-            limit = cp.Expression.cast_to_const(limit)
-            if not isinstance(limit, cp.Constant) or not np.isinf(limit.value).all():
-                made.append(v >= limit if side == "lower" else v <= limit)
-                found[id(made[-1])] = tags.get(f"{v.name()} {side}", ())
-        lines += constraint_lines(made, notation, found, f"the bounds of {notation(v).text}")
-    return lines
+@dataclass(frozen=True)
+class ExplicitRisk:
+    """A risk as its primal problem, which is written and not solved.
+
+    Attributes
+    ----------
+    value : cvxpy expression
+        1/2 f'K^+ f + loss(z).
+    variables : list of cp.Variable
+        f for each kernel, b, z, and those of the loss.
+    fit : cvxpy constraint
+        z == f + b.
+    constraints : list of cvxpy constraints
+        Those of the loss.
+    """
+
+    value: cp.Expression
+    variables: list[cp.Variable]
+    fit: Any
+    constraints: list[Any]
+
+
+def primal_of(structure: Structure, notation: Reader, tags: Tags) -> tuple[Statement, list[ExplicitRisk]]:
+    """Return a problem as a statement in which every risk is its primal problem in f, b and z."""
+    explicit, symbols = [], notation.symbols
+    variables, bounds, fits = list(structure.variables), [], []
+    for k, term in enumerate(structure.risks):
+        suffix = str(k + 1) if len(structure.risks) > 1 else ""
+        symbols.place = f"risk {suffix}" if suffix else "the risk"
+        risk = explicit_risk(term, notation, suffix)
+        explicit.append(risk)
+        stand_in = value = notation(risk.value)
+        if structure.constrained[k] or structure.objective.coefficients is None:
+            stand_in = leaf(f"risk{suffix}", tex=r"\mathrm{risk}" + f"_{suffix}" * bool(suffix))
+        notation.substitutes[id(term.stand_in)] = stand_in
+        variables += risk.variables
+        alpha, *price = tags.get(("risk", id(term.node)), (leaf(f"alpha{suffix}"), leaf(f"lambda{suffix}")))
+        if stand_in is not value:
+            variables.append(term.stand_in)
+            bound = risk.value <= term.stand_in
+            bounds += constraint_lines([bound], notation, {id(bound): tuple(price)}, symbols.place)
+        own = [risk.fit, *risk.constraints]
+        fits += constraint_lines(own, notation, {id(risk.fit): (alpha,)}, symbols.place)
+    problem = structure.lifted
+    symbols.place = OBJECTIVE
+    value = notation(problem.objective.args[0])
+    lines = bounds + fits + constraint_lines(problem.constraints, notation, tags)
+    statement = statement_of(structure.maximize, value, lines, variables, notation, tags)
+    symbols.place, symbols.dual = "", True
+    return statement, explicit
+
+
+def explicit_risk(term: RiskTerm, notation: Reader, suffix: str) -> ExplicitRisk:
+    """Return a risk as its primal problem: 1/2 f'K^+ f + loss(z) with z == f + b."""
+    learner, symbols = term.learner, notation.symbols
+    symbols.declare(learner.y, "y" + suffix, "labels" if (np.abs(learner.y) == 1).all() else "targets")
+    C = getattr(term.loss, "C", None)
+    if isinstance(C, np.ndarray):
+        symbols.declare(C, "C" + suffix, "weights of the samples")
+
+    def new(letter: str, *shape: int) -> cp.Variable:
+        return cp.Variable(shape, name=fresh(letter + suffix, symbols.taken))
+
+    n, several = learner.n, len(term.kernels) > 1
+    functions = [new(f"f{m}" if several else "f", n) for m in range(len(term.kernels))]
+    bias = [new("b", n)] if learner.bias is not None else []  # a textbook adds the number to f as it is
+    z = new("z", n)
+    loss = term.loss.expression(z, learner.y)
+    slacks = [v for v in loss.variables() if v is not z]
+    notation.names |= {v.id: fresh(v.name() + suffix, symbols.taken) for v in slacks}
+    indicators = [node for node in nodes(loss) if isinstance(node, indicator)]
+    loss = replaced(loss, {id(node): cp.Constant(0.0) for node in indicators})
+    squares = []
+    for f, K in zip(functions, term.kernels, strict=True):
+        squares.append(cp.Variable())
+        tree = Tree("inverse form", (notation(f), kernel(K, n, notation)))
+        notation.substitutes[id(squares[-1])] = tree
+    value = half_square(squares, [cp.sqrt(s) for s in squares], learner.norm) + loss
+    fit = z == cp.sum([*functions, *bias])
+    constraints = [c for node in indicators for c in node.args]
+    return ExplicitRisk(value, [*functions, *bias, z, *slacks], fit, constraints)
+
+
+def kernel(K: cp.Expression, n: int, notation: Reader) -> Tree:
+    """Return the tree of a kernel; a constant one, or the constant part of one, is named as a Gram matrix."""
+    for weights, grams in weighted(K) or []:
+        if weights.is_constant() and len(grams) == 1:
+            given = str(K.name()) if isinstance(K, cp.Constant) else ""
+            notation.symbols.declare_stack(grams, given if given.isidentifier() else "")
+    return notation(K[:n, :n] if K.shape[0] > n and isinstance(K, cp.Variable) else K)

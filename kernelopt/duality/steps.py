@@ -11,16 +11,14 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.constraints.constraint import Constraint
 
-from kernelopt.duality.conditions import objective, parts_of_gap, weighed
+from kernelopt.duality.adjoints import dense
+from kernelopt.duality.conditions import largest, measured, objective, parts_of_gap, weighed
 from kernelopt.duality.dualize import dualize
 from kernelopt.duality.lagrangian import Term, pairing, times, total
 from kernelopt.duality.naming import multiplier_tags, notation_of, stated_dual
-from kernelopt.duality.primal import ExplicitRisk, primal_of
 from kernelopt.duality.reading import Reader
-from kernelopt.duality.residuals import largest, measured
 from kernelopt.duality.solving import kept, solved
-from kernelopt.duality.statement import Statement, constraint_lines, statement_of
-from kernelopt.duality.symbols import dense
+from kernelopt.duality.statement import ExplicitRisk, Statement, constraint_lines, primal_of, statement_of
 from kernelopt.duality.tree import Tree, formula, leaf, listed
 from kernelopt.duality.written import SUM
 from kernelopt.errors import KerneloptError
@@ -77,8 +75,8 @@ class Derivative:
 
     def __init__(self, given: Structure, rng: np.random.Generator) -> None:
         self.given, self.dual = given, dualize(given.explicit)  # on copies of the variables
-        self.made, self.swept, self.why_not = self.dual.made, self.dual.made.swept, ""
-        self.write = notation_of(self.made.structure, self.dual)
+        self.swept, self.why_not = self.dual.swept, ""
+        self.write = notation_of(self.swept.structure, self.dual)
         self.write.symbols.taken |= {v.name() for v in self.swept.problem.variables()}
         try:
             self.set_point(rng)
@@ -103,9 +101,9 @@ class Derivative:
 
     def parts(self) -> Parts:
         """Return the primal, the dual, the steps with their checks, and the legend."""
-        primal, explicit = primal_of(self.made.structure, self.write, multiplier_tags(self.made))
+        primal, explicit = primal_of(self.swept.structure, self.write, multiplier_tags(self.dual.state))
         steps = tuple(self.checked(*given) for given in self.steps(explicit))
-        stated = stated_dual(self.dual, self.write, self.made)
+        stated = stated_dual(self.dual, self.write, self.dual.state)
         return primal, stated, steps, tuple(self.write.symbols.printed().items())
 
     def checked(self, title: str, lines: Sequence[Tree], words: str, check: Numbers) -> Step:
@@ -125,7 +123,7 @@ class Derivative:
 
     def steps(self, explicit: Sequence[ExplicitRisk]) -> Iterator[tuple[str, list[Tree], str, Numbers]]:
         """Yield the steps: the Lagrangian, its terms, the gradient's equation, the rules, and duality."""
-        write, swept, risks, titles = self.write, self.swept, self.made.structure.risks, dict[int, str]()
+        write, swept, risks, titles = self.write, self.swept, self.swept.structure.risks, dict[int, str]()
         for known in risks:
             write.substitutes[id(known.node)] = write(known.stand_in)
         found = [pair for m in swept.stated if m.user for pair in m.terms]
@@ -139,7 +137,7 @@ class Derivative:
             over = listed([write(v) for v in risk.variables])
             write.substitutes[id(known.node)] = least(risk, over, write)
             titles[id(known.node)] = f"The minimum over {over.text}"
-        for term in swept.lagrangian.terms:
+        for term in swept.terms:
             name = write(term.atom).text
             title = f"The conjugate of {name[:LONGEST]}{'...' * (len(name) > LONGEST)}"
             words, check = "the maximum by a solver and the value", partial(maximum_and_value, term)
@@ -151,7 +149,7 @@ class Derivative:
                 lines.append(formula("by @0: @1", r"\mathrm{by}\ @0:\ @1", write(e.variable), line.whole))
             words = "the dual function with all parts of the gap and the objective, at random points"
             yield "The gradient's equation", lines, words, lambda: self.sums
-        for (_, before), (rule, after) in pairwise(self.made.states):
+        for (_, before), (rule, after) in pairwise(self.dual.states):
             new = [pair for key, pair in after.gone.items() if key not in before.gone]
             lines = [formula("@0 = @1", "@0 = @1", write(v), write(e)) for v, e in new if e is not None]
             both = partial(map, value_apart, (after.problem(), before.problem()))

@@ -22,19 +22,32 @@ from cvxpy.reductions.dcp2cone.dcp2cone import Dcp2Cone
 from cvxpy.transforms.indicator import indicator
 
 from kernelopt.duality.adjoints import adjoint, uniform, value_of
-from kernelopt.duality.cones import multipliers, slacks
 from kernelopt.duality.conjugates import CONJUGATES, NUMBERS, SUPPORTS, New
-from kernelopt.duality.lagrangian import Lagrangian, Multiplier, Term, pairing, times, total
+from kernelopt.duality.lagrangian import Multiplier, Term, pairing, times, total
 from kernelopt.errors import DualizationError
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.risk import Risk
-from kernelopt.structure.trees import risks, visible_variables, with_args
+from kernelopt.structure.trees import copied_constraint, risks, visible_variables, with_args
 
 STACKS = ("AddExpression", "Hstack", "Vstack", "Concatenate")  # atoms in which every argument has a weight
+PLUS = ("Inequality", "NonPos", "Equality", "Zero")  # constraints e <= 0 and e == 0
+WORDS = {
+    **dict.fromkeys(PLUS, "nu"),
+    "Inequality": "lambda",
+    "NonNeg": "lambda",
+    "NonPos": "lambda",
+    "PSD": "Z",
+}
+LETTERS = {
+    "SOC": "ty",
+    "ExpCone": "uvw",
+    "PowCone3D": "uvw",
+    "PowConeND": "Wz",
+}  # of the multipliers of cones
 
 
 class Sweep:
-    """One backward sweep over a problem; `found` is its Lagrangian, as that of a minimisation.
+    """One backward sweep over a problem, which finds the parts of its Lagrangian, as that of a minimisation.
 
     Parameters
     ----------
@@ -43,6 +56,18 @@ class Sweep:
         The names in print of variables that have none of their own. Those of cone forms are added.
     bounds : iterable of (name, constraint)
         Constraints that the attributes of variables state, or that follow from the others.
+
+    Attributes
+    ----------
+    value : list of cvxpy expressions
+        The parts of the Lagrangian that are free of the variables.
+    gradient : dict from variable to list of cvxpy expressions
+        The parts of the gradient by each variable of the problem, of the cone forms of atoms without an
+        entry, and of the expressions of risks.
+    terms : list of Term
+    cones : list of cvxpy constraints
+        The dual cones of the multipliers.
+    multipliers : list of Multiplier
     """
 
     def __init__(
@@ -55,7 +80,9 @@ class Sweep:
         self.new = New({leaf.name() for leaf in leaves} | set(names.values()))
         self.new.first = "1" if len(risks(problem)) > 1 else ""
         self.new.psd = [c.args[0] for c in problem.constraints if isinstance(c, cp.constraints.PSD)]
-        self.found, self.names = Lagrangian(), names
+        self.names, self.gradient = names, dict[cp.Variable, list[cp.Expression]]()
+        self.value, self.cones = list[cp.Expression](), list[Constraint]()
+        self.terms, self.multipliers = list[Term](), list[Multiplier]()
         sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
         self.visit(problem.objective.args[0], cp.Constant(sign))
         for i, (c, name) in enumerate(zip(problem.constraints, multiplier_names(problem), strict=True)):
@@ -64,7 +91,7 @@ class Sweep:
             found.constraint, found.basis = c, basis
         for label, c in bounds:
             self.constrain(c, label, f"y[{label}]")
-        self.found.multipliers.sort(key=lambda m: not m.user)
+        self.multipliers.sort(key=lambda m: not m.user)
 
     def visit(self, e: Any, W: cp.Expression) -> None:
         """Add <W, e> to the Lagrangian, for a weight W of the shape of e."""
@@ -75,9 +102,9 @@ class Sweep:
             for c in e.args:
                 self.constrain(c, "domain", "y[domain]")
         elif e.is_constant():
-            self.found.value.append(pairing(W, e))
+            self.value.append(pairing(W, e))
         elif isinstance(e, cp.Variable):
-            self.found.gradient.setdefault(e, []).append(W)
+            self.gradient.setdefault(e, []).append(W)
         elif not self.by_table(e, W):
             if isinstance(e, AffAtom):
                 self.visit_affine(e, W)
@@ -118,7 +145,7 @@ class Sweep:
         domain = [*stated.domain, *(c for y, a in pairs for c in monotone(y, a))]
         for c in domain:
             c.set_label(c.label or called)
-        self.found.terms.append(Term(g, u, sign, pairs, cost, domain))
+        self.terms.append(Term(g, u, sign, pairs, cost, domain))
         for y, a in pairs:
             self.visit(a, y)
         return True
@@ -151,25 +178,35 @@ class Sweep:
         self.visit(form.objective.args[0].args[0], W if convex else -W)
         for v, a in zip(inner, g.args, strict=True):
             if v is not a:
-                y = total(self.found.gradient.pop(v, [cp.Constant(np.zeros(v.shape))]))
-                self.found.cones += [c.set_label(called) for c in monotone(y, a)]
+                y = total(self.gradient.pop(v, [cp.Constant(np.zeros(v.shape))]))
+                self.cones += [c.set_label(called) for c in monotone(y, a)]
                 self.visit(a, y)
 
     def constrain(self, c: Any, label: str, name: str, kind: str = "") -> Multiplier:
         """Add a constraint of the problem, of an atom, or of neither with its multipliers."""
         self.new.of = f"the {kind}{label.removeprefix('constraint ')}"
-        found = multipliers(c, name, self.new)
-        if found is None:
+        cone, slacks, cones = type(c).__name__, c.args, list[Constraint]()
+        if cone in LETTERS:
+            inside = "" if name == "v" else f"[{name.removeprefix('y[').removesuffix(']')}]"
+            letters = zip(slacks, LETTERS[cone], strict=True)
+            y = [self.new(a.shape, letter + inside) for a, letter in letters]
+            cones = [copied_constraint(c._dual_cone(), dict(zip(map(id, c.dual_variables), y, strict=True)))]
+        elif cone in WORDS:
+            e, word = getattr(c, "expr", slacks[0]), WORDS[cone]
+            matrix, slacks = e.ndim == 2 and (word == "Z" or e.size > 1), [e]
+            given = {"nonneg": word == "lambda", "PSD": word == "Z" and matrix}
+            given["symmetric"] = word != "Z" and matrix and e.is_symmetric()
+            y = [self.new(e.shape, name, **given)]
+            cones = [y[0] >> 0] if word == "Z" and not matrix else []
+        else:
             raise DualizationError(
                 "the constraints of a problem must be in cones whose duals are known, got a "
-                f"{type(c).__name__} in {label} in dualize. Write it with other constraints."
+                f"{cone} in {label} in dualize. Write it with other constraints."
             )
-        variables, cones = found
-        self.found.cones += [cone.set_label(label) for cone in cones]
-        plus = type(c).__name__ in ("Inequality", "NonPos", "Equality", "Zero")
-        terms = [(v if plus else -v, e) for v, e in zip(variables, slacks(c), strict=True)]
-        multiplier = Multiplier(c, label, variables, terms, user=kind == "constraint ")
-        self.found.multipliers.append(multiplier)
+        self.cones += [dual.set_label(label) for dual in cones]
+        terms = [(v if cone in PLUS else -v, e) for v, e in zip(y, slacks, strict=True)]
+        multiplier = Multiplier(c, label, y, terms, user=kind == "constraint ")
+        self.multipliers.append(multiplier)
         for W, e in terms:
             self.visit(e, W)
         return multiplier
@@ -177,8 +214,7 @@ class Sweep:
 
 def multiplier_names(problem: cp.Problem) -> list[str]:
     """Return y[label] for each constraint; lambda, nu or Z without one, numbered if several."""
-    words = {"Inequality": "lambda", "NonNeg": "lambda", "NonPos": "lambda", "PSD": "Z"}
-    found = [f"y[{c.label}]" if c.label else words.get(type(c).__name__, "nu") for c in problem.constraints]
+    found = [f"y[{c.label}]" if c.label else WORDS.get(type(c).__name__, "nu") for c in problem.constraints]
     counts, seen = Counter(found), Counter[str]()
     for i, (c, word) in enumerate(zip(problem.constraints, found, strict=True)):
         seen[word] += 1

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.duality.operations import transposed
+from kernelopt.duality.adjoints import dense
+from kernelopt.duality.atoms import transposed
 from kernelopt.duality.tree import IDENTITY, ONES, Tree, is_row, leaf, number
 from kernelopt.duality.written import fresh
 from kernelopt.grams import Grams
@@ -100,7 +101,7 @@ class Symbols:
         letter = self.declare_stack(grams)
         m, n = len(grams), self.stacks[letter].n_points
         if m == 1:
-            return self.array(self.stacks[letter].gram(0), "", "factor")
+            return self.constant(cp.Constant(self.stacks[letter].gram(0), name=""), "factor")
         self.used[f"{letter}_m"] = f"({m}, {n}, {n})  Gram matrices, m = 1, ..., {m}"
         tex = re.sub(r"_\{(\d+)\}", r"^{(\1)}", leaf(letter).tex)
         return leaf(f"{letter}_m", (n, n), True, f"{tex}_m")
@@ -193,11 +194,6 @@ def multiple(array: Array, other: Array) -> float:
     with np.errstate(all="ignore"):
         k = float(f"{array.flat[at] / other.flat[at]:.12g}")  # 1, and not 0.9999999999999999
         return k if np.abs(array - k * other).max() <= SAME * np.abs(array).max() else 0.0
-
-
-def dense(value: Any) -> Array:
-    """Return a value as a dense array."""
-    return np.asarray(value.toarray() if hasattr(value, "toarray") else value, dtype=float)
 
 
 def same_entries(value: Array) -> bool:

@@ -4,7 +4,6 @@ Samples are read and kernels are evaluated here. The problem is written in the l
 `kernelopt.solve` solves it.
 """
 
-from kernelopt.estimators.alignment import KernelAlignment
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.classifier import MKLClassifier
 from kernelopt.estimators.cross_validated import MKLClassifierCV
@@ -14,12 +13,12 @@ from kernelopt.estimators.linear_functional import (
     LinearFunctionalMKLClassifier,
     LinearFunctionalMKLRegressor,
 )
+from kernelopt.estimators.mkl import MKLRegressor
 from kernelopt.estimators.one_class import OneClassMKL
 from kernelopt.estimators.precomputed import KernelStack
-from kernelopt.estimators.regressor import MKLRegressor
 from kernelopt.estimators.similarity import SimilarityClassifier
 from kernelopt.estimators.transductive import TransductiveKernelClassifier
-from kernelopt.estimators.triplets import TripletKernel
+from kernelopt.estimators.transformers import KernelAlignment, TripletKernel
 
 __all__ = [
     "C_GRID",

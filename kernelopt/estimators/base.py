@@ -8,23 +8,28 @@ problem in the language with the `Grams` that this returns, solves it, and hands
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
+import cvxpy as cp
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kernelopt.catalog import Formulation
 from kernelopt.errors import InputError, ParameterError
 from kernelopt.estimators.dictionary import fit_dictionary
-from kernelopt.estimators.fitting import running_fit
-from kernelopt.estimators.kernels import StackKernels, TrainedKernels, trained_on_points, trained_on_stack
+from kernelopt.estimators.fitting import limit_of_solve, running_fit
+from kernelopt.estimators.kernels import StackKernels, trained_on_points, trained_on_stack
+from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.samples import finite_points, is_stack, is_strings
 from kernelopt.estimators.saving import SavedMixin, samples_checksum
 from kernelopt.grams import Grams
 from kernelopt.grams.caching import CACHE_BYTES
-from kernelopt.kernels import Kernel, as_strings
-from kernelopt.methods.solution import Solution
+from kernelopt.kernels import as_strings
+from kernelopt.methods import Solution, solve
 from kernelopt.records import Digest
 from kernelopt.validation import Array, Index, shown
 
@@ -32,13 +37,14 @@ MATRICES = 2
 """Matrices of each kernel that are in memory while it is centred: the kernel itself and its centred form."""
 
 
+@dataclass(eq=False, repr=False)
 class KernelEstimator(SavedMixin, BaseEstimator):
     """Base class of the estimators. It reads samples and keeps what was learned.
 
-    A subclass has at least the parameters `kernels`, `normalize` and `random_state`. Samples are points, an
-    array or a data frame of shape (n, d), or a sequence of n strings, or a `KernelStack`. An array of shape
-    (m, n, n) is taken as a `KernelStack` by `fit`, and one of shape (m, n_new, n) as kernels at new points by
-    the other methods.
+    It is a dataclass, whose fields are the parameters that the estimators have in common; a subclass adds its
+    own. Samples are points, an array or a data frame of shape (n, d), or a sequence of n strings, or a
+    `KernelStack`. An array of shape (m, n, n) is taken as a `KernelStack` by `fit`, and one of shape
+    (m, n_new, n) as kernels at new points by the other methods.
 
     Attributes
     ----------
@@ -69,11 +75,13 @@ class KernelEstimator(SavedMixin, BaseEstimator):
     There are m kernels, s support points, n samples of the problem and k machines.
     """
 
-    kernels: Any
-    normalize: str
-    random_state: Any
-    _trained: TrainedKernels
-    kernels_: tuple[Kernel, ...] | None
+    kernels: Any = None
+    _: KW_ONLY
+    normalize: str = "multiplicative"
+    method: Any = "auto"
+    tol: float = 1e-5
+    time_limit: float | None = None
+    random_state: Any = 0
 
     def read_training(self, X: Any) -> Array | KernelStack:
         """Return the training samples after a check, and set `n_features_in_` and `feature_names_in_`.
@@ -182,18 +190,31 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         self.support_, self.dual_coef_ = self._rows[support], alpha[:, support]
         self._trained = self._trained.only(support)
 
+    def read_classes(self, X: Any, y: Any, most: int | None = None) -> tuple[Any, list[Array]]:
+        """Return the training samples, and the labels -1 and +1 of each class; see `signs`."""
+        samples = self.read_training(X)
+        self.classes_, numbers = classes_of(y, samples, self, most=most)
+        return samples, self.keep_labels(signs(numbers, self.classes_))
+
+    def fit_formulation(self, X: Any, y: Any, **data: Any) -> tuple[Grams, list[Array], Solution]:
+        """Solve the problem of these data; return its kernels, its labels or targets, and its solution."""
+        grams, labels = self.problem_data(X, y, **data)
+        solution = self.solve(self.formulated(grams, labels))
+        self.keep_solutions([solution])
+        return grams, labels, solution
+
+    def solve(self, problem: Formulation | cp.Problem, **options: Any) -> Solution:
+        """Return the certified solution of a problem, in the time that the running `fit` has for it."""
+        run = partial(solve, problem) if isinstance(problem, cp.Problem) else problem.solve
+        return run(self.method, tol=self.tol, time_limit=limit_of_solve(self.time_limit), **options)
+
     def keep_solutions(self, solutions: Sequence[Solution]) -> None:
         """Keep the certified solutions of one problem, or of one problem for each class."""
         several = len(solutions) > 1
-
-        def of_each(name: str) -> Any:
-            values = tuple(getattr(solution, name) for solution in solutions)
-            return values if several else values[0]
-
         self.solution_ = tuple(solutions) if several else solutions[0]
-        self.certificate_ = of_each("certificate")
-        self.history_ = of_each("history")
-        self.weights_unique_ = of_each("weights_unique")
+        for name in ("certificate", "history", "weights_unique"):
+            values = tuple(getattr(solution, name) for solution in solutions)
+            setattr(self, f"{name}_", values if several else values[0])
         self.dual_gap_ = max(solution.gap for solution in solutions)
         self.n_iter_ = max(solution.iterations or 0 for solution in solutions)
 
@@ -206,27 +227,26 @@ class KernelEstimator(SavedMixin, BaseEstimator):
 
         There is one function f_m for each kernel, with its coefficients in the row m of `dual_coef_`.
         """
-        samples = self.read_new(X)
-        values = np.full(len(samples), float(self.intercept_[0]))
-        for m in np.flatnonzero(self.weights_):
-            alone = np.zeros(self.weights_.size)
-            alone[m] = self.weights_[m]
-            values += self._trained.at(samples, alone) @ self.dual_coef_[m]
-        return values
+        check_is_fitted(self)
+        return np.asarray(np.sum(self._functions(X, np.diag(self.weights_)), axis=0) + self.intercept_[0])
 
     def machine_values(self, X: Any) -> Array:
         """Return the values of the k machines at samples, shape (n_new, k).
 
         Kernels are evaluated at the support points, and only those with a weight that is not zero.
         """
-        samples = self.read_new(X)
+        check_is_fitted(self)
         if self.weights_.ndim == 1:
-            return np.asarray(self._trained.at(samples, self.weights_) @ self.dual_coef_.T + self.intercept_)
-        columns = [
-            self._trained.only(np.flatnonzero(alpha)).at(samples, weights) @ alpha[alpha != 0] + b
-            for weights, alpha, b in zip(self.weights_, self.dual_coef_, self.intercept_, strict=True)
+            return np.asarray(self.kernel_at(X) @ self.dual_coef_.T + self.intercept_)
+        return np.stack(self._functions(X, self.weights_), axis=1) + self.intercept_
+
+    def _functions(self, X: Any, weights: Array) -> list[Array]:
+        """Return the functions of the rows of `dual_coef_` at samples, each with a row of weights."""
+        samples = self.read_new(X)
+        return [
+            self._trained.only(np.flatnonzero(alpha)).at(samples, row) @ alpha[alpha != 0]
+            for row, alpha in zip(weights, self.dual_coef_, strict=True)
         ]
-        return np.stack(columns, axis=1)
 
 
 def centred(grams: Grams) -> Grams:

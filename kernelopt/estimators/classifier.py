@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_consistent_length
 
-from kernelopt.errors import LabelError, ParameterError
+from kernelopt.errors import ParameterError
 from kernelopt.estimators.fitting import one_call
-from kernelopt.estimators.labels import ScoredMixin, read_labels, signs, warn_of_targets
+from kernelopt.estimators.labels import ScoredMixin, classes_of, signs, warn_of_targets
 from kernelopt.estimators.mkl import MKLEstimator, Prepared, Task
 from kernelopt.estimators.samples import distinct, positive_weights
 from kernelopt.losses import Loss, hinge, logistic, squared_hinge
@@ -24,6 +24,7 @@ LOSSES: dict[str, Callable[[Any], Loss]] = {
 }
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MKLClassifier(ScoredMixin, ClassifierMixin, MKLEstimator):
     r"""Classifier whose kernel is a learned combination of kernels (l_p-norm MKL).
 
@@ -111,34 +112,10 @@ class MKLClassifier(ScoredMixin, ClassifierMixin, MKLEstimator):
 
     fitted_forms = MKLEstimator.fitted_forms | {"classes_": Any}
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        p: float = 4 / 3,
-        C: float = 1.0,
-        loss: str = "hinge",
-        multiclass: str = "shared",
-        class_weight: Any = None,
-        normalize: str = "multiplicative",
-        method: Any = "auto",
-        tol: float = 1e-3,
-        time_limit: float | None = None,
-        verbose: bool = False,
-        random_state: Any = 0,
-    ) -> None:
-        self.kernels = kernels
-        self.p = p
-        self.C = C
-        self.loss = loss
-        self.multiclass = multiclass
-        self.class_weight = class_weight
-        self.normalize = normalize
-        self.method = method
-        self.tol = tol
-        self.time_limit = time_limit
-        self.verbose = verbose
-        self.random_state = random_state
+    C: float = 1.0
+    loss: str = "hinge"
+    multiclass: str = "shared"
+    class_weight: Any = None
 
     @one_call
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
@@ -182,18 +159,10 @@ class MKLClassifier(ScoredMixin, ClassifierMixin, MKLEstimator):
         loss = LOSSES[one_of(self.loss, "loss", LOSSES)]
         one_of(self.multiclass, "multiclass", ("shared", "per-class"))
         samples = self.read_training(X)
-        y = read_labels(y, self)
-        check_consistent_length(samples, y)
         given = positive_weights(sample_weight, len(samples))
-        self.classes_ = np.unique(y[given > 0])
-        if self.classes_.size < 2:
-            among = "" if sample_weight is None else " among samples of positive weight"
-            raise LabelError(
-                f"y must hold labels of at least two classes, got one class{among}, "
-                f"{shown(self.classes_.tolist()[0])}. Add samples of another class, or use OneClassMKL."
-            )
-        rows, weights = distinct(samples, np.searchsorted(self.classes_, y), given)
-        numbers = np.searchsorted(self.classes_, y[rows])
+        self.classes_, numbers = classes_of(y, samples, self, weights=given)
+        rows, weights = distinct(samples, numbers, given)
+        numbers = numbers[rows]
         factors = class_factors(self.class_weight, self.classes_, numbers, weights)
         labels = signs(numbers, self.classes_)
 

@@ -1,18 +1,22 @@
-"""The columns of points that a kernel of an estimator reads, and a warning where their scales differ."""
+"""The columns of points that a kernel reads, their units, and the default kernels on standardised columns."""
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
 from kernelopt.errors import ParameterError, ScaleWarning
-from kernelopt.kernels import Kernel, identity, normalized, on_columns
+from kernelopt.kernels import Kernel, gaussian, identity, normalized, on_columns, polynomial
 from kernelopt.methods.driver import caller_stack_level
-from kernelopt.validation import Array, shown
-from kernelopt.validation.options import nearest_name
+from kernelopt.records import record
+from kernelopt.validation import Array, as_generator, positive, shown
+from kernelopt.validation.messages import nearest_name
 
 SCALE_FACTOR = 100.0
 """Standard deviation of a column, in units of the median one, above which a `ScaleWarning` is given.
@@ -108,7 +112,10 @@ def means_and_deviations(X: Array, weights: Array) -> tuple[Array, Array]:
 
 
 def warn_of_scales(
-    kernels: Sequence[tuple[str, Kernel]], X: Array, weights: Array, columns: Sequence[str] | None = None
+    kernels: Sequence[tuple[str, Kernel, tuple[int, ...]]],
+    X: Array,
+    weights: Array,
+    columns: Sequence[str] | None = None,
 ) -> None:
     """Warn once if a column that a kernel reads has `SCALE_FACTOR` times the typical standard deviation.
 
@@ -116,7 +123,7 @@ def warn_of_scales(
 
     Parameters
     ----------
-    kernels : sequence of pairs of a name and a Kernel of the columns of X
+    kernels : sequence of triples of a name, a Kernel and the columns of X that it sees
         All kernels that read such a column are named, and the column and the numbers of the first.
     X : array of shape (n, d)
     weights : array of shape (n,)
@@ -130,8 +137,8 @@ def warn_of_scales(
     spread = means_and_deviations(X, weights)[1]
     found = [
         (name, *worst)
-        for name, kernel in kernels
-        if (worst := largest_scale(compared(kernel, tuple(range(X.shape[1]))), spread))
+        for name, kernel, seen in kernels
+        if (worst := largest_scale(compared(kernel, seen), spread))
     ]
     if not found:
         return
@@ -173,3 +180,89 @@ def compared(kernel: Kernel, columns: tuple[int, ...]) -> Iterator[tuple[int, ..
             yield from compared(part, columns)
     elif not isinstance(kernel, identity):
         yield columns
+
+
+WIDTHS = tuple(2.0**k for k in range(-3, 4))
+"""Widths of the default Gaussian kernels, as multiples of the median distance."""
+
+DEGREES = (1, 2, 3)
+"""Degrees of the default polynomial kernels; the first is linear."""
+
+MEDIAN_POINTS = 1000
+"""Points whose median distance is computed. Half a million distances determine it to a part in 500."""
+
+NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+MEDIAN = re.compile(rf"\s*gaussian\(\s*({NUMBER})\s+median\s*\)\s*")
+"""The names of the default Gaussian kernels, such as "gaussian(0.5 median)", of any width."""
+
+
+@record("block")
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Columns of X with their origin and unit: (X[:, columns] - origin) / unit.
+
+    Attributes
+    ----------
+    columns : tuple of int
+    origin, unit : array of shape (len(columns),)
+    """
+
+    columns: Annotated[tuple[int, ...], "c"]
+    origin: Annotated[Array, "c"]
+    unit: Annotated[Array, "c"]
+
+    def __post_init__(self) -> None:
+        if min(self.columns, default=0) < 0:
+            raise ParameterError(f"columns must be numbered from zero, got {shown(self.columns)}.")
+
+    def of(self, X: Array) -> Array:
+        """Return the columns of the points X in these units."""
+        return np.asarray((X[:, self.columns] - self.origin) / self.unit)
+
+
+def standardised(X: Array, columns: tuple[int, ...], weights: Array, names: Sequence[str] | None) -> Block:
+    """Return the columns that are not constant, in units in which a point has mean square one."""
+    X = X[:, columns]
+    origin, spread = means_and_deviations(X, weights)
+    varies = spread > 0
+    if not varies.any():
+        where = [names[j] for j in columns] if names is not None else list(columns)
+        raise ParameterError(
+            "the widths of the default kernels must be computed from columns that vary, got constant "
+            f"columns {shown(where)} on {len(X)} points. Leave them out, or pass kernels with widths."
+        )
+    kept = tuple(c for c, v in zip(columns, varies, strict=True) if v)
+    return Block(kept, origin[varies], spread[varies] * np.sqrt(varies.sum()))
+
+
+def is_default(kernel: Any) -> bool:
+    """Whether an argument stands for default kernels: None for all, or the name of a Gaussian one."""
+    return kernel is None or (isinstance(kernel, str) and MEDIAN.fullmatch(kernel) is not None)
+
+
+def default_kernels(given: str | None, Z: Array, weights: Array, random_state: Any = 0) -> dict[str, Kernel]:
+    """Return the default kernels for standardised points, by name: all, or the Gaussian one that is named."""
+    s = median_distance(Z, weights, random_state)
+    named = None if given is None else MEDIAN.fullmatch(given)
+    if named is None:
+        kernels: dict[str, Kernel] = {f"gaussian({w:g} median)": gaussian(w * s) for w in WIDTHS}
+        return kernels | {f"polynomial({k})": polynomial(k, 1.0) for k in DEGREES}
+    w = positive(float(named[1]), f"the width of {given}")
+    return {f"gaussian({w:g} median)": gaussian(w * s)}
+
+
+def median_distance(Z: Array, weights: Array, random_state: Any = 0) -> float:
+    """Return the median of the distances between different points; at least two must differ.
+
+    A pair counts with the product of its weights. The median is the smallest distance up to which at least
+    half of the pairs lie.
+    """
+    if len(Z) > MEDIAN_POINTS:
+        chosen = as_generator(random_state).choice(len(Z), MEDIAN_POINTS, replace=False)
+        Z, weights = Z[chosen], weights[chosen]
+    i, j = np.triu_indices(len(Z), 1)
+    distances, shares = pdist(Z), weights[i] * weights[j]
+    order = np.argsort(distances)
+    order = order[distances[order] > 0]
+    sums = np.cumsum(shares[order])
+    return float(distances[order][np.searchsorted(sums, sums[-1] / 2)])

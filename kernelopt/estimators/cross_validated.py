@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
 import cvxpy as cp
 import numpy as np
@@ -28,6 +29,7 @@ ROUNDING = 1e-12
 """Relative difference up to which mean scores are equal: a mean is rounded by the order of its terms."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MKLClassifierCV(MKLClassifier):
     """`MKLClassifier` that chooses C by cross-validation.
 
@@ -96,38 +98,10 @@ class MKLClassifierCV(MKLClassifier):
         "best_score_": float,
     }
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        Cs: Any = C_GRID,
-        cv: Any = 5,
-        scoring: Any = None,
-        p: float = 4 / 3,
-        loss: str = "hinge",
-        multiclass: str = "shared",
-        class_weight: Any = None,
-        normalize: str = "multiplicative",
-        method: Any = "auto",
-        tol: float = 1e-3,
-        time_limit: float | None = None,
-        verbose: bool = False,
-        random_state: Any = 0,
-    ) -> None:
-        self.kernels = kernels
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.p = p
-        self.loss = loss
-        self.multiclass = multiclass
-        self.class_weight = class_weight
-        self.normalize = normalize
-        self.method = method
-        self.tol = tol
-        self.time_limit = time_limit
-        self.verbose = verbose
-        self.random_state = random_state
+    C: ClassVar[None] = None  # type: ignore[assignment, misc]
+    Cs: Any = C_GRID
+    cv: Any = 5
+    scoring: Any = None
 
     @one_call
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifierCV:

@@ -1,21 +1,109 @@
-"""The dictionary of kernels of an estimator on its training points, its default, and customary grids."""
+"""What `kernels` of an estimator may be, and the dictionary that it describes on the training points."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from kernelopt.errors import ParameterError
-from kernelopt.estimators.columns import as_columns, warn_of_scales
-from kernelopt.estimators.defaults import Block, default_kernels, is_default, standardised
-from kernelopt.estimators.kernel_argument import as_kernel, kernel_triples
+from kernelopt.errors import ParameterError, ShapeError
+from kernelopt.estimators.columns import (
+    Block,
+    as_columns,
+    default_kernels,
+    is_default,
+    standardised,
+    warn_of_scales,
+)
 from kernelopt.grams.storage import numbered
-from kernelopt.kernels import Kernel, as_strings, on_columns
+from kernelopt.kernels import Kernel, as_strings, on_columns, parse_kernel
 from kernelopt.records import record
-from kernelopt.validation import Array, shown
+from kernelopt.validation import Array, as_float_array, as_symmetric, check_psd, shown
+
+
+@dataclass(frozen=True)
+class FunctionKernel(Kernel):
+    """A kernel that is given as a function of two arrays of points, such as scikit-learn's pairwise kernels.
+
+    Its matrices are checked, since the function may be any: between the training points the matrix is
+    symmetric and positive semidefinite.
+
+    Parameters
+    ----------
+    function : function of arrays of shapes (n, d) and (n_new, d)
+        It returns the array of shape (n, n_new) of their kernels.
+    """
+
+    function: Callable[[Array, Array], ArrayLike]
+
+    def __repr__(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def gram(self, X: Array, Z: Array | None = None) -> Array:
+        other = X if Z is None else Z
+        K = as_float_array(self.function(X, other), f"{self!r}(X, Z)", ndim=2)
+        if K.shape != (len(X), len(other)):
+            raise ShapeError(
+                f"{self!r}(X, Z) must have shape (len(X), len(Z)) = {(len(X), len(other))}, got {K.shape}. "
+                "Return one row for each row of X."
+            )
+        if Z is None:
+            K = as_symmetric(K, f"{self!r}(X, X)")
+            check_psd(K, f"{self!r}(X, X)")
+        return K
+
+
+def kernel_triples(kernels: Any) -> Iterator[tuple[str | None, Any, Any]]:
+    """Return the triples (name, kernel, columns) of an argument `kernels`."""
+    if kernels is None or is_kernel(kernels):
+        yield None, kernels, None
+        return
+    if isinstance(kernels, Mapping):
+        members: list[Any] = [(str(name), kernel, None) for name, kernel in kernels.items()]
+    elif isinstance(kernels, Sequence):
+        members = list(kernels)
+    else:
+        raise ParameterError(
+            "kernels must be None, a kernel, a list of kernels or a dict from name to kernel, got "
+            f'{shown(kernels)} ({type(kernels).__name__}). Pass for instance ["gaussian(0.5)", "linear()"].'
+        )
+    if not members:
+        raise ParameterError(
+            "kernels must hold at least one kernel, got none. Leave the argument out for the default kernels."
+        )
+    for member in members:
+        if isinstance(member, tuple):
+            if len(member) != 3 or not isinstance(member[0], str):
+                raise ParameterError(
+                    f"a tuple in kernels must be (name, kernel, columns), got {shown(member)}. Pass for "
+                    'instance ("size", "gaussian(0.5)", [0, 1]).'
+                )
+            yield member
+        else:
+            yield None, member, None
+
+
+def is_kernel(given: Any) -> bool:
+    """Whether an argument stands for one kernel: an object, a text or a function."""
+    return isinstance(given, str | Kernel) or callable(given)
+
+
+def as_kernel(given: Any) -> Kernel:
+    """Return the kernel for an object, a text or a function."""
+    if isinstance(given, Kernel):
+        return given
+    if isinstance(given, str):
+        return parse_kernel(given)
+    if isinstance(given, type) or not callable(given):
+        raise ParameterError(
+            "a kernel must be a Kernel, a text or a function of two arrays of points, got "
+            f"{shown(given)} ({type(given).__name__}). Pass for instance kernelopt.gaussian(0.5)."
+        )
+    return FunctionKernel(given)
+
 
 C_GRID = tuple(10.0**k for k in range(-3, 4))
 """The customary values of C for a grid search: seven powers of ten."""
@@ -116,26 +204,28 @@ def fit_dictionary(
         )
     if X.ndim == 1:
         return of_strings(entries)
-    found: list[Kernel] = []
-    own: list[tuple[str, Kernel]] = []  # those that see the columns as they are
-    names: list[str] = []
-    placed: dict[tuple[int, ...], int] = {}  # where standardised columns begin in the points
     d = X.shape[1]
+    everything = tuple(range(d))
     weights = np.ones(len(X)) if weights is None else weights
     raw = not all(is_default(kernel) for _, kernel, _ in entries)
-    blocks = [Block(tuple(range(d)), np.zeros(d), np.ones(d))] if raw else []
+    blocks = [Block(everything, np.zeros(d), np.ones(d))] if raw else []
+    placed: dict[tuple[int, ...], tuple[int, ...]] = {}  # where standardised columns are in the points
+    # Each kernel with its name and the columns of the points that it sees; some of them see X itself.
+    found: list[tuple[str, Kernel, tuple[int, ...]]] = []
+    own: list[tuple[str, Kernel, tuple[int, ...]]] = []
     for name, kernel, columns in entries:
-        chosen = None if columns is None else as_columns(columns, d, feature_names)
+        chosen = everything if columns is None else as_columns(columns, d, feature_names)
         if is_default(kernel):
-            block = standardised(X, tuple(range(d)) if chosen is None else chosen, weights, feature_names)
-            defaults = default_kernels(kernel, block.of(X), weights, random_state)
-            start = placed.get(block.columns)
-            if start is None:
-                start = placed[block.columns] = sum(len(earlier.columns) for earlier in blocks)
+            block = standardised(X, chosen, weights, feature_names)
+            if block.columns not in placed:
+                start = sum(len(earlier.columns) for earlier in blocks)
+                placed[block.columns] = tuple(range(start, start + len(block.columns)))
                 blocks.append(block)
-            seen = tuple(range(start, start + len(block.columns)))
-            found += [on_columns(k, seen) for k in defaults.values()]
-            names += named(name, kernel, defaults)
+            defaults = default_kernels(kernel, block.of(X), weights, random_state)
+            found += [
+                (name_of_default(name, kernel, text), default, placed[block.columns])
+                for text, default in defaults.items()
+            ]
             continue
         read = as_kernel(kernel)
         if read.domain is as_strings:
@@ -143,22 +233,24 @@ def fit_dictionary(
                 f"X must hold strings for the kernel {read!r}, got points of {d} columns. Pass a list of "
                 'strings, or kernels of points, such as "gaussian(1.0)".'
             )
-        found.append(read if chosen is None or chosen == tuple(range(d)) else on_columns(read, chosen))
-        names.append(name or repr(read))
-        own.append((names[-1], found[-1]))
+        own.append((name or repr(read), read, chosen))
+        found.append(own[-1])
     warn_of_scales(own, X, weights, feature_names)
-    if len(blocks) == 1 and not raw:
-        found = [k.kernel for k in found if isinstance(k, on_columns)]  # they see all columns of the points
-    if len(blocks) > 1 and raw:
-        found = [k if isinstance(k, on_columns) else on_columns(k, tuple(range(d))) for k in found]
-    return Dictionary(tuple(found), numbered(names), () if len(blocks) == 1 and raw else tuple(blocks))
+    whole = tuple(range(sum(len(block.columns) for block in blocks)))
+    # A kernel that chooses its columns itself sees those of X, which come first.
+    kernels_of_points = [
+        k if seen == whole or (seen == everything and isinstance(k, on_columns)) else on_columns(k, seen)
+        for _, k, seen in found
+    ]
+    names = numbered([name for name, _, _ in found])
+    return Dictionary(tuple(kernels_of_points), names, () if len(blocks) == 1 and raw else tuple(blocks))
 
 
-def named(name: str | None, kernel: str | None, defaults: Iterable[str]) -> list[str]:
-    """Return the names of default kernels in a dictionary."""
-    if name and kernel is not None:
-        return [name]
-    return [f"{name}: {text}" if name else text for text in defaults]
+def name_of_default(name: str | None, kernel: str | None, text: str) -> str:
+    """Return the name of a default kernel in a dictionary, where it is `text` among the default kernels."""
+    if not name:
+        return text
+    return f"{name}: {text}" if kernel is None else name
 
 
 def of_strings(entries: Sequence[tuple[str | None, Any, Any]]) -> Dictionary:

@@ -1,26 +1,109 @@
-"""`FormulationClassifier`: any formulation of the catalogue, or one's own, as a classifier."""
+"""`FormulationClassifier`, and the functions that build formulations of the catalogue by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
 from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted
 
-from kernelopt.catalog import Formulation
+from kernelopt.catalog import Entry, Formulation, catalogue
 from kernelopt.comparisons import sample_triplets
 from kernelopt.errors import InputError, ParameterError
 from kernelopt.estimators.base import KernelEstimator
-from kernelopt.estimators.catalogued import as_options, checked_options, entry_named
-from kernelopt.estimators.fitting import limit_of_solve, one_call
-from kernelopt.estimators.labels import classes_of, signs
-from kernelopt.estimators.two_classes import TwoClassMixin
+from kernelopt.estimators.fitting import one_call
+from kernelopt.estimators.labels import TwoClassMixin
 from kernelopt.grams import Grams
 from kernelopt.methods import Solution
 from kernelopt.records import Digest
-from kernelopt.validation import Array, one_of
+from kernelopt.validation import Array, one_of, shown
+from kernelopt.validation.messages import suggestion
+
+KEYWORDS = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)  # arguments with a name
+
+
+def entry_named(name: Any) -> Entry:
+    """Return the formulation with a name such as "lanckriet.soft_margin".
+
+    Raises
+    ------
+    ParameterError
+        If none of that name is installed.
+    """
+    found = catalogue()
+    if not isinstance(name, str) or name not in found:
+        meant = suggestion(name, found) if isinstance(name, str) else ""
+        raise ParameterError(
+            f"formulation must be a name of the catalogue or a function, got {shown(name)}.{meant} "
+            f"There are {', '.join(found) or 'none: install kernelopt, so that its entry points are known'}."
+        )
+    return found[name]
+
+
+def built(name: str, *data: Any, **options: Any) -> Formulation:
+    """Return the formulation of a name on some data."""
+    return entry_named(name).build(*data, **options)
+
+
+def as_options(given: Any) -> dict[str, Any]:
+    """Return a copy of a dict of options, None as an empty one."""
+    if given is not None and not isinstance(given, Mapping):
+        raise ParameterError(
+            f"options must be a dict from name to value, got {shown(given)} ({type(given).__name__}). Pass "
+            'options={"p": 2.0}, say.'
+        )
+    return dict(given or {})
+
+
+def checked_options(
+    given: Any, build: Callable[..., Any], name: str, defaults: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the options of a builder, with those defaults that it takes.
+
+    Parameters
+    ----------
+    given : dict or None
+    build : function of kernels, data and options
+    name : str
+        The builder in messages.
+    defaults : dict
+        Values of options that are not given.
+
+    Raises
+    ------
+    ParameterError
+        If the builder takes fewer than two arguments, an option is unknown, or one without a default is
+        missing.
+    """
+    chosen = as_options(given)
+    taken = list(signature(build).parameters.values())
+    if len(taken) < 2:
+        raise ParameterError(
+            f"formulation must be a function of the kernels and the labels, got {name} of {len(taken)} "
+            "arguments. Define it as def mine(grams, y, ...)."
+        )
+    known = {p.name: p for p in taken[2:] if p.kind in KEYWORDS}
+    options: dict[str, Any] = {key: value for key, value in defaults.items() if key in known} | chosen
+    unknown = [key for key in options if key not in known]
+    if unknown and not any(p.kind is Parameter.VAR_KEYWORD for p in taken):
+        meant = suggestion(str(unknown[0]), known)
+        there = f"It has {', '.join(known)}." if known else "It has none: leave the options out."
+        raise ParameterError(
+            f"options must be arguments of the formulation {name}, got {unknown[0]!r}.{meant} {there}"
+        )
+    missing = [key for key, p in known.items() if p.default is Parameter.empty and key not in options]
+    if missing:
+        example = ", ".join(f'"{key}": ...' for key in missing)
+        raise ParameterError(
+            f"options must hold the arguments {', '.join(missing)} of the formulation {name}, which have no "
+            f"default, got {shown(list(options))}. Pass options={{{example}}}, or "
+            f"--option {'=VALUE '.join(missing)}=VALUE on the command line."
+        )
+    return options
+
 
 TAKES = ("labels", "targets", "triplets")
 TRIPLETS_PER_SAMPLE = 3  # comparisons that are drawn from the labels, for each sample
@@ -137,20 +220,14 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
         InputError
             If an argument is wrong, or if the learned kernel is not known at new samples.
         """
-        grams, labels = self.problem_data(X, y)
-        self._formulation = self.formulated(grams, labels)
-        limit = limit_of_solve(self.time_limit)
-        solution = self._formulation.solve(self.method, tol=self.tol, time_limit=limit)
-        self.keep_solutions([solution])
+        grams, labels, solution = self.fit_formulation(X, y)
         weights, alpha, b = self._machine(grams, solution, labels[0])
         self.keep_machines(alpha, np.array([b]), weights)
         return self
 
     def problem_data(self, X: Any, y: Any) -> tuple[Grams, list[Array]]:
         _, takes = self._builder()
-        samples = self.read_training(X)
-        self.classes_, numbers = classes_of(y, samples, self, most=2)
-        labels = self.keep_labels(signs(numbers, self.classes_))
+        samples, labels = self.read_classes(X, y, most=2)
         grams = self.fit_kernels(samples)
         if takes == "triplets":
             count = TRIPLETS_PER_SAMPLE * len(samples)
@@ -169,6 +246,10 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
                 "of the weights."
             )
         return formulation
+
+    def solve(self, problem: Any, **options: Any) -> Solution:
+        self._formulation: Formulation = problem
+        return super().solve(problem, **options)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; with `deep` also each option as ``options__name``."""
@@ -195,13 +276,6 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
                 "again, or fit."
             )
         return self._formulation
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the values of the machine at samples, shape (n_new,), positive for `classes_[1]`."""
-        check_is_fitted(self)
-        if len(self.dual_coef_) == 1:
-            return self.machine_values(X)[:, 0]
-        return self.sum_of_functions(X)
 
     def _builder(self) -> tuple[Callable[..., Any], str]:
         """Return the function that makes the formulation, and what it takes."""

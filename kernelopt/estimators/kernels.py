@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -15,10 +14,10 @@ from kernelopt.estimators.dictionary import Dictionary
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.grams import Grams
 from kernelopt.grams.caching import all_cached, pieces
-from kernelopt.grams.distances import distances
 from kernelopt.grams.evaluated import KernelStorage, groups, is_moderate, is_numeric
-from kernelopt.grams.normalized import KnownConstants, ScaledStorage
+from kernelopt.grams.normalized import ScaledStorage
 from kernelopt.kernels import Kernel, normalized
+from kernelopt.kernels.profile import distances
 from kernelopt.numerics.factors import RANK_TOLERANCE
 from kernelopt.records import record
 from kernelopt.running import Steps
@@ -28,58 +27,23 @@ NORMALIZATIONS = ("multiplicative", "spherical", "trace", "none")
 PAIRS = 1 << 18  # of a new and a training point in a block: 2 MB for each matrix, which fits a fast cache
 
 
+@record("points")
 @dataclass(frozen=True, eq=False)
-class TrainedKernels(ABC):
-    """Normalised kernels k_m / c_m, which know the training points.
+class PointKernels:
+    """Normalised kernel functions k_m / c_m and the training points.
 
     Attributes
     ----------
     constants : array of shape (m,)
         The constants c of the normalisation, computed from the training points. The normalisation
         "spherical" has none: there they are one.
-    """
-
-    constants: Annotated[Array, "m"]
-
-    @property
-    @abstractmethod
-    def names(self) -> tuple[str, ...]:
-        """The names of the m kernels."""
-
-    @abstractmethod
-    def at(self, X: Any, weights: Array) -> Array:
-        """Return sum_m weights_m k_m(x, x_i) / c_m at new points x and the training points x_i.
-
-        Parameters
-        ----------
-        X : points, or what stands for them
-            Checked already.
-        weights : array of shape (m,)
-            Kernels of weight zero are not evaluated.
-
-        Returns
-        -------
-        array of shape (n_new, n)
-        """
-
-    @abstractmethod
-    def only(self, points: Index) -> TrainedKernels:
-        """Return the kernels with some of the training points, such as the support points."""
-
-
-@record("points")
-@dataclass(frozen=True, eq=False)
-class PointKernels(TrainedKernels):
-    """Kernel functions and the training points.
-
-    Attributes
-    ----------
     dictionary : Dictionary
         The kernels as they are evaluated. It computes the points that they see from the columns of X.
     points : array of shape (n, d), or of n strings
         The training points that the kernels see.
     """
 
+    constants: Annotated[Array, "m"]
     dictionary: Dictionary
     points: Annotated[Array, "n d"] | Annotated[NDArray[np.object_], "n"]
 
@@ -89,6 +53,7 @@ class PointKernels(TrainedKernels):
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names of the m kernels."""
         return self.dictionary.names
 
     @property
@@ -97,20 +62,35 @@ class PointKernels(TrainedKernels):
         return self.dictionary.kernels
 
     def at(self, X: Any, weights: Array) -> Array:
+        """Return sum_m weights_m k_m(x, x_i) / c_m at new points x and the training points x_i.
+
+        Parameters
+        ----------
+        X : array of shape (n_new, d), or of n_new strings
+            Checked already.
+        weights : array of shape (m,)
+            Kernels of weight zero are not evaluated.
+
+        Returns
+        -------
+        array of shape (n_new, n)
+        """
         return weighted_kernel(
             self.kernels, np.asarray(weights) / self.constants, self.dictionary.points(X), self.points
         )
 
     def only(self, points: Index) -> PointKernels:
+        """Return the kernels with some of the training points, such as the support points."""
         return replace(self, points=self.points[points])
 
 
 @dataclass(frozen=True, eq=False)
-class StackKernels(TrainedKernels):
-    """Precomputed kernels of the training samples.
+class StackKernels:
+    """Precomputed kernels of the training samples, normalised as those of `PointKernels`.
 
     Attributes
     ----------
+    constants : array of shape (m,)
     stack : KernelStack
         The training samples.
     kept : array of int
@@ -121,26 +101,26 @@ class StackKernels(TrainedKernels):
         Whether the stack holds kernels that were normalised by their diagonals.
     """
 
+    constants: Array
     stack: KernelStack
     kept: Index
     spherical: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names of the m kernels."""
         return self.stack.names
 
     def at(self, X: Any, weights: Array) -> Array:
+        """Return what `PointKernels.at` does for a stack, or an array of kernels at new points."""
         factors = np.asarray(weights) / self.constants
         if isinstance(X, KernelStack):
             self.stack.check_same(X)
             used = np.flatnonzero(factors)
-            chosen = self.stack.samples[self.kept]
-            grams = self.stack.grams
             if not used.size:
                 return np.zeros((len(X), self.kept.size))
-            if used.size < len(grams):
-                grams = grams.subset(used)
-            return np.tensordot(factors[used], grams.storage.between(X.samples, chosen), 1)
+            cross = self.stack.grams.subset(used).storage.between(X.samples, self.stack.samples[self.kept])
+            return np.tensordot(factors[used], cross, 1)
         return np.tensordot(factors, self.read(X)[:, :, self.kept], 1)
 
     def read(self, cross: Any) -> Array:
@@ -162,7 +142,11 @@ class StackKernels(TrainedKernels):
         return array
 
     def only(self, points: Index) -> StackKernels:
+        """Return the kernels with some of the training samples."""
         return replace(self, kept=self.kept[points])
+
+
+TrainedKernels = PointKernels | StackKernels
 
 
 def trained_on_points(
@@ -215,7 +199,7 @@ def scaled_by(grams: Grams, normalize: str, weights: Array) -> tuple[Grams, Arra
 
 def divided(grams: Grams, constants: Array) -> Grams:
     """Return the kernels divided by constants of shape (m,)."""
-    return Grams(ScaledStorage(grams.storage, KnownConstants(constants)))
+    return Grams(ScaledStorage(grams.storage, constants))
 
 
 def forget_matrices(grams: Grams) -> None:
@@ -225,7 +209,7 @@ def forget_matrices(grams: Grams) -> None:
     """
     storage = grams.storage
     if isinstance(storage, ScaledStorage):
-        storage, _ = storage.unscaled()
+        storage = storage.base
     if isinstance(storage, KernelStorage):
         storage.forget_matrices()
 

@@ -6,10 +6,10 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_regressor
+from sklearn.base import ClassifierMixin, is_regressor
 from sklearn.metrics import r2_score
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
 
 from kernelopt.errors import LabelError, LabelWarning
 from kernelopt.estimators.samples import LARGEST_POINT, LISTED, positive_weights
@@ -128,7 +128,9 @@ def require(y: Any, estimator: Any, what: str) -> None:
         )
 
 
-def classes_of(y: Any, samples: Any, estimator: Any, *, most: int | None = None) -> tuple[Any, Any]:
+def classes_of(
+    y: Any, samples: Any, estimator: Any, *, most: int | None = None, weights: Array | None = None
+) -> tuple[Any, Any]:
     """Return the classes in ascending order and the class number of each sample.
 
     Parameters
@@ -140,6 +142,8 @@ def classes_of(y: Any, samples: Any, estimator: Any, *, most: int | None = None)
         It is named in messages.
     most : int, optional
         The largest number of classes.
+    weights : array of shape (n,), optional
+        Not negative. Samples of weight zero have no class, and the number of any.
 
     Raises
     ------
@@ -148,11 +152,12 @@ def classes_of(y: Any, samples: Any, estimator: Any, *, most: int | None = None)
     """
     labels = read_labels(y, estimator)
     check_consistent_length(samples, labels)
-    classes, numbers = np.unique(labels, return_inverse=True)
+    classes = np.unique(labels if weights is None else labels[weights > 0])
     if classes.size < 2:
+        among = "" if weights is None or weights.all() else " among samples of positive weight"
         raise LabelError(
-            f"y must hold labels of at least two classes, got one class, {shown(classes.tolist()[0])}. Add "
-            "samples of another class."
+            f"y must hold labels of at least two classes, got one class{among}, "
+            f"{shown(classes.tolist()[0])}. Add samples of another class, or use OneClassMKL."
         )
     name = type(estimator).__name__
     if most is not None and classes.size > most:
@@ -160,7 +165,7 @@ def classes_of(y: Any, samples: Any, estimator: Any, *, most: int | None = None)
             f"Only binary classification is supported by {name}: y must hold two classes, got "
             f"{classes.size}. Pass OneVsRestClassifier({name}(...)) of scikit-learn."
         )
-    return classes, numbers
+    return classes, np.searchsorted(classes, labels)
 
 
 def signs(numbers: Any, classes: Any) -> list[Array]:
@@ -199,3 +204,29 @@ def in_units(*vectors: Array) -> list[Array]:
     """Return vectors divided by one power of two, such that the largest entry is between 1/2 and 1."""
     exponent = int(np.frexp(max(np.abs(v).max() for v in vectors))[1])
     return [np.ldexp(v, -exponent) for v in vectors]
+
+
+class TwoClassMixin(ScoredMixin, ClassifierMixin):
+    """A classifier of two classes. It predicts `classes_[1]` where `decision_function` is positive."""
+
+    def decision_function(self: Any, X: Any) -> Array:
+        """Return the values of the machine at samples, shape (n_new,), positive for `classes_[1]`.
+
+        Parameters
+        ----------
+        X : samples, as for `fit`
+            For a matrix of similarities those between new samples and the training samples.
+        """
+        check_is_fitted(self)
+        one = len(self.dual_coef_) == 1
+        return np.asarray(self.machine_values(X)[:, 0] if one else self.sum_of_functions(X))
+
+    def predict(self: Any, X: Any) -> Any:
+        """Return the class of each sample, shape (n_new,); X and errors as for `decision_function`."""
+        values = self.decision_function(X)  # it raises NotFittedError before `classes_` is missed
+        return self.classes_[(values > 0).astype(int)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags

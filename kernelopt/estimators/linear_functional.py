@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -10,15 +11,15 @@ from sklearn.utils.validation import check_consistent_length
 
 from kernelopt.catalog import Formulation
 from kernelopt.estimators.base import KernelEstimator
-from kernelopt.estimators.catalogued import built
-from kernelopt.estimators.fitting import limit_of_solve, one_call
-from kernelopt.estimators.labels import ScoredMixin, classes_of, read_targets, signs
-from kernelopt.estimators.two_classes import TwoClassMixin
+from kernelopt.estimators.fitting import one_call
+from kernelopt.estimators.formulation import built
+from kernelopt.estimators.labels import ScoredMixin, TwoClassMixin, read_targets
 from kernelopt.grams import Grams
 from kernelopt.records import Digest
 from kernelopt.validation import Array
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LinearFunctionalMKL(KernelEstimator):
     r"""Base class: one regularised least-squares function for each kernel, and their best combination.
 
@@ -67,34 +68,15 @@ class LinearFunctionalMKL(KernelEstimator):
 
     fitted_forms = KernelEstimator.fitted_forms | {"_labels_checksum": Digest}
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        regularization: Any = "gcv",
-        ridge: float = 0.0,
-        weights: str = "simplex",
-        columns: str = "leave-one-out",
-        normalize: str = "multiplicative",
-        tol: float = 1e-5,
-        time_limit: float | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.kernels = kernels
-        self.regularization = regularization
-        self.ridge = ridge
-        self.weights = weights
-        self.columns = columns
-        self.normalize = normalize
-        self.tol = tol
-        self.time_limit = time_limit
-        self.random_state = random_state
+    regularization: Any = "gcv"
+    ridge: float = 0.0
+    weights: str = "simplex"
+    columns: str = "leave-one-out"
+    method: ClassVar[str] = "auto"  # type: ignore[misc]
 
     def learn(self, X: Any, y: Any) -> Self:
         """Learn the functions and their weights."""
-        formulation = self.formulated(*self.problem_data(X, y))
-        solution = formulation.solve(tol=self.tol, time_limit=limit_of_solve(self.time_limit))
-        self.keep_solutions([solution])
+        _, _, solution = self.fit_formulation(X, y)
         self.keep_machines(
             np.asarray(solution.alpha), np.array([solution.intercept]), np.asarray(solution.weights)
         )
@@ -196,10 +178,5 @@ class LinearFunctionalMKLClassifier(TwoClassMixin, LinearFunctionalMKL):
         return self.learn(X, y)
 
     def problem_data(self, X: Any, y: Any) -> tuple[Grams, list[Array]]:
-        samples = self.read_training(X)
-        self.classes_, numbers = classes_of(y, samples, self, most=2)
-        return self.fit_kernels(samples), self.keep_labels(signs(numbers, self.classes_))
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the values of the function at samples, shape (n_new,), positive for `classes_[1]`."""
-        return self.sum_of_functions(X)
+        samples, labels = self.read_classes(X, y, most=2)
+        return self.fit_kernels(samples), labels

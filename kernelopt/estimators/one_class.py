@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import cvxpy as cp
@@ -35,6 +36,7 @@ difference is about 1e-13 of the largest score. The default tolerance moves scor
 """
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class OneClassMKL(OutlierMixin, MKLEstimator):
     r"""One-class support vector machine whose kernel is a learned combination of kernels.
 
@@ -100,28 +102,9 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
 
     fitted_forms = MKLEstimator.fitted_forms | {"C_": float, "offset_": float}
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        p: float = 2,
-        nu: float = 0.1,
-        normalize: str = "spherical",
-        method: Any = "auto",
-        tol: float = 1e-3,
-        time_limit: float | None = None,
-        verbose: bool = False,
-        random_state: Any = 0,
-    ) -> None:
-        self.kernels = kernels
-        self.p = p
-        self.nu = nu
-        self.normalize = normalize
-        self.method = method
-        self.tol = tol
-        self.time_limit = time_limit
-        self.verbose = verbose
-        self.random_state = random_state
+    p: float = 2
+    nu: float = 0.1
+    normalize: str = "spherical"
 
     @one_call
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassMKL:
@@ -193,7 +176,9 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
                 if fit is not None:
                     fit.expected = 2  # one machine is enough: each solve may take half of what is left
                 C = float(np.exp(log_C))
-                solution = self.solve(self.problem(grams, [(None, one_class(C * weights))]))
+                solution = self.solve(
+                    self.problem(grams, [(None, one_class(C * weights))]), verbose=self.verbose
+                )
                 share = float(solution.learned[0].alpha.sum() / (C * weights.sum()))
                 found[log_C] = (0.0 if abs(share - nu) <= self.tol * nu else np.log(share / nu)), solution
                 if solution.ended_by_caller:  # the share of its machine says nothing of the next C

@@ -1,4 +1,4 @@
-"""`KernelStack`: precomputed kernels that are indexed by sample."""
+"""`KernelStack`: precomputed kernels that are indexed by sample, also where a file has left them out."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from numpy.typing import ArrayLike
 from kernelopt.errors import InputError
 from kernelopt.grams import Grams, as_grams
 from kernelopt.grams.arguments import as_names
+from kernelopt.grams.normalized import SphericalStorage
+from kernelopt.grams.written import sampled
+from kernelopt.records import digest
 from kernelopt.validation import Array, Index, shown
 
 
@@ -138,3 +141,37 @@ class KernelStack:
                 f"kernels between both, got another stack: {self!r}. Make one stack of all samples and pass "
                 "stack[train] to fit and stack[test] to predict."
             )
+
+
+def raw_grams(stack: KernelStack, spherical: bool) -> Grams:
+    """Return the kernels of a stack as they were given."""
+    storage = stack.grams.storage
+    return Grams(storage.base) if spherical and isinstance(storage, SphericalStorage) else stack.grams
+
+
+class RememberedStack(KernelStack):
+    """The stack that a loaded estimator was fitted on, whose matrices are not in the file.
+
+    It takes the matrices of the first stack of new samples that is found to be the same, by a checksum.
+    """
+
+    def __init__(self, names: Sequence[str], samples: Index, n_points: int, checksum: str, spherical: bool):
+        self.names, self.samples = tuple(names), samples
+        self.n_points, self.checksum, self.scaled = n_points, checksum, spherical
+        self._owner = ""
+
+    def __repr__(self) -> str:
+        return f"KernelStack({len(self)} of {self.n_points} samples, {len(self.names)} kernels, from a file)"
+
+    def check_same(self, training: KernelStack) -> None:
+        if self._owner == training._owner:
+            return
+        grams = training.grams
+        same = (len(grams), grams.n_points) == (len(self.names), self.n_points)
+        if not same or digest(sampled(grams)) != self.checksum:
+            raise InputError(
+                f"samples must be chosen from the KernelStack of the training samples, {self!r}, got another "
+                f"stack: {training!r}. Make that stack again, and pass stack[test] to predict."
+            )
+        self.grams = grams.normalize("spherical") if self.scaled else grams
+        self._owner = training._owner

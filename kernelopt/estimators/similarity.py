@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -10,11 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from kernelopt.catalog import Formulation
 from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.estimators.base import KernelEstimator
-from kernelopt.estimators.catalogued import built
-from kernelopt.estimators.fitting import limit_of_solve, one_call
-from kernelopt.estimators.labels import classes_of, signs
+from kernelopt.estimators.fitting import one_call
+from kernelopt.estimators.formulation import built
+from kernelopt.estimators.labels import TwoClassMixin
 from kernelopt.estimators.precomputed import KernelStack
-from kernelopt.estimators.two_classes import TwoClassMixin
 from kernelopt.grams import Grams
 from kernelopt.numerics.decompositions import eigenpairs, eigenvalues
 from kernelopt.numerics.factors import pseudoinverse
@@ -22,6 +22,7 @@ from kernelopt.records import Digest
 from kernelopt.validation import Array
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SimilarityClassifier(TwoClassMixin, KernelEstimator):
     r"""Classifier of two classes from an indefinite similarity matrix.
 
@@ -79,9 +80,9 @@ class SimilarityClassifier(TwoClassMixin, KernelEstimator):
     ['a', 'a', 'b', 'b']
     """
 
-    kernels = None
-    normalize = "none"
-    random_state = None
+    kernels: ClassVar[None] = None  # type: ignore[misc]
+    normalize: ClassVar[str] = "none"  # type: ignore[misc]
+    random_state: ClassVar[None] = None  # type: ignore[misc]
 
     fitted_forms = KernelEstimator.fitted_forms | {
         "classes_": Any,
@@ -90,24 +91,11 @@ class SimilarityClassifier(TwoClassMixin, KernelEstimator):
         "n_features_in_": int,
     }
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        rho: float = 10.0,
-        trace: float | None = None,
-        fidelity: Any = "squared_frobenius",
-        method: Any = "auto",
-        tol: float = 1e-4,
-        time_limit: float | None = None,
-    ) -> None:
-        self.C = C
-        self.rho = rho
-        self.trace = trace
-        self.fidelity = fidelity
-        self.method = method
-        self.tol = tol
-        self.time_limit = time_limit
+    C: float = 1.0
+    rho: float = 10.0
+    trace: float | None = None
+    fidelity: Any = "squared_frobenius"
+    tol: float = 1e-4
 
     @one_call
     def fit(self, X: Any, y: Any) -> SimilarityClassifier:
@@ -134,26 +122,21 @@ class SimilarityClassifier(TwoClassMixin, KernelEstimator):
         InputError
             If an argument is wrong; its subclass says what.
         """
-        grams, labels = self.problem_data(X, y)
+        grams, _, solution = self.fit_formulation(X, y)
         lam, V = eigenpairs(grams.gram(0))
-        formulation = self.formulated(grams, labels)
-        solution = formulation.solve(self.method, tol=self.tol, time_limit=limit_of_solve(self.time_limit))
-        self.keep_solutions([solution])
         self.kernel_ = np.asarray(solution.kernel)
         coefficients = pseudoinverse(lam, V) @ (self.kernel_ @ solution.alpha)
         self.keep_machines(coefficients[None], np.array([solution.intercept]), np.ones(1))
         return self
 
     def problem_data(self, X: Any, y: Any) -> tuple[Grams, list[Array]]:
-        S = self._points(X, reset=True)
-        self.classes_, numbers = classes_of(y, S, self, most=2)
+        S, labels = self.read_classes(X, y, most=2)
         if S.shape[0] != S.shape[1]:
             raise ShapeError(
                 f"X must hold the similarities between all samples, shape (n, n), got {S.shape}. Evaluate "
                 "the similarity of each pair of samples."
             )
-        grams = self.fit_kernels(KernelStack(S[None], names=["similarity"]))
-        return grams, self.keep_labels(signs(numbers, self.classes_))
+        return self.fit_kernels(KernelStack(S[None], names=["similarity"])), labels
 
     def formulated(self, grams: Grams, labels: list[Any]) -> Formulation:
         S = grams.gram(0)
@@ -163,32 +146,19 @@ class SimilarityClassifier(TwoClassMixin, KernelEstimator):
             labels[0],
             C=self.C,
             rho=self.rho,
-            trace=self._trace(eigenvalues(S)),
+            trace=self._trace(eigenvalues(S)) if self.trace is None else self.trace,
             fidelity=self.fidelity,
         )
 
-    def decision_function(self, X: Any) -> Array:
-        """Return the values of the machine at samples, positive for `classes_[1]`.
-
-        Parameters
-        ----------
-        X : array of shape (n_new, n)
-            The similarities between new samples and the training samples.
-
-        Returns
-        -------
-        array of shape (n_new,)
-        """
-        return self.machine_values(X)[:, 0]
+    def read_training(self, X: Any) -> Array:
+        return self._points(X, reset=True)
 
     def read_new(self, X: Any) -> Array:
         check_is_fitted(self)
         return self._points(X, reset=False)[None]
 
     def _trace(self, lam: Array) -> float:
-        """Return the trace of the learned kernel, given the eigenvalues of the similarities."""
-        if self.trace is not None:
-            return self.trace
+        """Return the trace of the nearest positive semidefinite matrix to one of these eigenvalues."""
         found = float(np.maximum(lam, 0.0).sum())
         if not found > 0:
             raise ParameterError(

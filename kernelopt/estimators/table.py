@@ -16,7 +16,7 @@ from kernelopt.errors import InputError, NotFiniteError, ShapeError
 from kernelopt.estimators.saving import SavedMixin
 from kernelopt.records import record
 from kernelopt.validation import Array, as_float_array, is_number, shown
-from kernelopt.validation.options import nearest_name
+from kernelopt.validation.messages import nearest_name
 
 TABLE_MODEL = "table model"  # the kind of the files of `kernelopt fit`
 Task = Literal["classification", "regression"]

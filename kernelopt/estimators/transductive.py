@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -10,11 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from kernelopt.catalog import Formulation
 from kernelopt.errors import InputError
 from kernelopt.estimators.base import KernelEstimator
-from kernelopt.estimators.catalogued import built
-from kernelopt.estimators.fitting import limit_of_solve, one_call
-from kernelopt.estimators.labels import classes_of, signs
+from kernelopt.estimators.fitting import one_call
+from kernelopt.estimators.formulation import built
+from kernelopt.estimators.labels import TwoClassMixin
 from kernelopt.estimators.precomputed import KernelStack
-from kernelopt.estimators.two_classes import TwoClassMixin
 from kernelopt.grams import Grams
 from kernelopt.kernels import as_strings
 from kernelopt.records import Digest
@@ -27,6 +27,7 @@ FORMULATIONS = {
 }
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
     r"""Classifier of two classes whose kernel matrix is learned on labelled and unlabelled samples.
 
@@ -87,28 +88,9 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
         "transduction_": Any,
     }
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        C: float = 1.0,
-        margin: str = "l1",
-        weights: str = "nonnegative",
-        normalize: str = "multiplicative",
-        method: Any = "auto",
-        tol: float = 1e-5,
-        time_limit: float | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.kernels = kernels
-        self.C = C
-        self.margin = margin
-        self.weights = weights
-        self.normalize = normalize
-        self.method = method
-        self.tol = tol
-        self.time_limit = time_limit
-        self.random_state = random_state
+    C: float = 1.0
+    margin: str = "l1"
+    weights: str = "nonnegative"
 
     @one_call
     def fit(self, X: Any, y: Any, X_unlabeled: Any = None) -> TransductiveKernelClassifier:
@@ -137,10 +119,7 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
         InputError
             If an argument is wrong; its subclass says what.
         """
-        grams, labels = self.problem_data(X, y, X_unlabeled)
-        formulation = self.formulated(grams, labels)
-        solution = formulation.solve(self.method, tol=self.tol, time_limit=limit_of_solve(self.time_limit))
-        self.keep_solutions([solution])
+        grams, labels, solution = self.fit_formulation(X, y, X_unlabeled=X_unlabeled)
         n = labels[0].size
         self.values_ = solution.decision_function()
         self.transduction_ = self.classes_[(self.values_[n:] > 0).astype(int)]
@@ -151,10 +130,10 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
 
     def problem_data(self, X: Any, y: Any, X_unlabeled: Any = None) -> tuple[Grams, list[Array]]:
         one_of(self.margin, "margin", FORMULATIONS)
-        labelled = self.read_training(X)
-        self.classes_, numbers = classes_of(y, labelled, self, most=2)
-        samples = labelled if X_unlabeled is None else self._joined(labelled, X_unlabeled)
-        return self.fit_kernels(samples), self.keep_labels(signs(numbers, self.classes_))
+        samples, labels = self.read_classes(X, y, most=2)
+        return self.fit_kernels(
+            samples if X_unlabeled is None else self._joined(samples, X_unlabeled)
+        ), labels
 
     def formulated(self, grams: Grams, labels: list[Any]) -> Formulation:
         options: dict[str, Any] = {"weights": self.weights}
@@ -176,7 +155,7 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
                 "new samples need weights that are not negative, got a negative one of weights='free'. Pass "
                 "them to fit as X_unlabeled and read transduction_, or choose weights='nonnegative'."
             )
-        return self.machine_values(X)[:, 0]
+        return super().decision_function(X)
 
     def _joined(self, labelled: Array | KernelStack, X_unlabeled: Any) -> Array | KernelStack:
         """Return the labelled samples followed by the unlabelled ones."""

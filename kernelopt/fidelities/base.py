@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.numerics.ball import accumulated
+from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.rounding import TERM_ROUNDINGS, Bounded
 from kernelopt.validation import Array
 
@@ -64,7 +64,7 @@ class Fidelity(ABC):
         few units in the last place. A fidelity with another conjugate states its own bound.
         """
         value = self.conjugate(U)
-        return Bounded(value, float(accumulated(value, value, U.size + TERM_ROUNDINGS).rad))
+        return Bounded(value, float(Ball.computed(value, value, U.size + TERM_ROUNDINGS).rad))
 
     def conjugate_expression(self, U: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]] | None:
         """Return L*(U) as a convex cvxpy expression, and its domain; None where neither is stated."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from kernelopt.errors import InputError, KerneloptError
@@ -16,7 +17,7 @@ LONGEST_NAME = 28  # characters of a name next to a figure
 ROW_HEIGHT = 0.19  # inches of a new figure for each row with a label
 LONG_NUMBER = re.compile(r"\d+\.\d{4,}(?:e[+-]?\d+)?")
 ARGUMENT = re.compile(r"\b[A-Za-z_]\w*=")  # of a call, as in width=
-LEGEND_FONT = 8
+FONT = 8  # points: of all labels
 PADS = 10.0  # points: the ticks, and the spaces between the axes, their numbers and their name
 COLUMN = 24  # entries of a column of a legend, which fit beside axes of the default size
 LINE_HEIGHT = 1.3  # of a line of text over its font size
@@ -91,25 +92,38 @@ def labels_step(ax: Any, count: int, size: float, horizontal: bool = True) -> in
 
     Each label takes `size` points along the axis: the size of its font, or the width of a horizontal text.
     """
-    box = ax.get_window_extent()
-    length = (box.width if horizontal else box.height) * 72 / ax.figure.dpi * PLOT_SHARE  # points
+    length = in_points(ax)[0 if horizontal else 1] * PLOT_SHARE
     return max(1, int(-(-count * size * LINE_HEIGHT // max(length, 1.0))))
+
+
+def in_points(ax: Any) -> tuple[float, float]:
+    """Return the width and the height of axes in points."""
+    box, dpi = ax.get_window_extent(), ax.figure.dpi
+    return float(box.width * 72 / dpi), float(box.height * 72 / dpi)
+
+
+def name_rows(ax: Any, names: Iterable[Any], longest: int = LONGEST_NAME) -> None:
+    """Name the rows 0, 1, ... of axes, from above."""
+    texts = [shortened_name(name, longest) for name in names]
+    ax.set_yticks(range(len(texts)), texts, fontsize=FONT)
+    ax.set_ylim(max(len(texts), 1) - 0.5, -0.5)
+
+
+def write_beside(ax: Any, text: str, point: Any, offset: tuple[float, float] = (0, 0), **options: Any) -> Any:
+    """Write a text at an offset in points from a point, at half of its height."""
+    at_point = {"textcoords": "offset points", "fontsize": FONT, "va": "center", "annotation_clip": False}
+    return ax.annotate(text, point, offset, **at_point, **options)
 
 
 def legend_beside(ax: Any) -> None:
     """Name the lines at the right of the axes, where no line is."""
-    count = len(ax.get_legend_handles_labels()[1])
-    beside = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5), "ncols": -(-count // COLUMN)}
-    ax.legend(fontsize=LEGEND_FONT, frameon=False, **beside)
+    columns = -(-len(ax.get_legend_handles_labels()[1]) // COLUMN)
+    ax.legend(fontsize=FONT, frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5), ncols=columns)
 
 
-def legend_below(ax: Any) -> None:
-    """Name the lines below the name of the horizontal axis, two in a row."""
-    above = 2 * LINE_HEIGHT * ax.xaxis.label.get_size() + PADS  # points: the numbers and the name of the axis
-    below = {
-        "loc": "upper center",
-        "bbox_to_anchor": (0.5, 0.0),
-        "borderaxespad": above / LEGEND_FONT,
-        "ncols": 2,
-    }
-    ax.legend(fontsize=LEGEND_FONT, frameon=False, **below)
+def legend_below(ax: Any, columns: int = 2) -> None:
+    """Name the lines below the name of the horizontal axis, so many in a row."""
+    lines = 2 if ax.axison else 0  # the numbers and the name of the axis
+    above = (lines * LINE_HEIGHT * ax.xaxis.label.get_size() + PADS) / FONT
+    below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "borderaxespad": above}
+    ax.legend(fontsize=FONT, frameon=False, ncols=columns, **below)

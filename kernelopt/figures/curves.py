@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelopt.figures.axes import labels_step, legend_below, legend_beside, look, shortened_name
+from kernelopt.figures.axes import FONT, labels_step, legend_below, legend_beside, look, shortened_name
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -111,7 +111,7 @@ def values_axis(ax: Any, name: str, values: Sequence[Any], texts: Sequence[str])
         x = np.arange(float(len(values)))
         names = [shortened_name(text) for text in texts]
         step = labels_step(ax, x.size, CHARACTER * (2 + max(map(len, names))))
-        ax.set_xticks(x[::step], names[::step], fontsize=8)
+        ax.set_xticks(x[::step], names[::step], fontsize=FONT)
         return x
     x = np.array(values, dtype=float)
     if x.min() > 0 and x.max() > LOGARITHMIC * x.min():

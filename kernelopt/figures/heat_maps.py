@@ -1,4 +1,4 @@
-"""Heat maps: numbers in their cells, and the room that numbers need along an axis."""
+"""Heat maps with numbers in their cells, and the room that numbers need along an axis."""
 
 from __future__ import annotations
 
@@ -8,30 +8,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-LABEL_FONT = 8  # points
-CELL_FONT = 7
+from kernelopt.figures.axes import FONT
+
+CELL_FONT = 7  # points
 DIGIT = 0.65  # width of a digit over the size of its font, about
 MAX_NUMBERED = 16  # columns: with more of them no number fits into a cell
 DARK = 0.6  # share of the scale of colours above which a cell is dark, and its text white
 
 
-def write_in_cells(ax: Any, texts: Sequence[Sequence[str]], shares: NDArray[np.float64]) -> None:
-    """Write a text into each cell in a colour that can be read on that of the cell.
+def heat_map(
+    ax: Any, cells: Any, low: float, label: str, texts: Sequence[Sequence[str]], *, diverging: bool = False
+) -> None:
+    """Draw numbers as colours between `low` and 1, with a colour bar and a text in each cell.
 
     Parameters
     ----------
     ax : matplotlib axes
+    cells : array of shape (k, m)
+        A cell without a number is grey.
+    low : float
+    label : str
+        Of the colour bar.
     texts : k lists of m str
-        A cell with the text "" stays empty.
-    shares : array of shape (k, m)
-        Where the colour of each cell stands on the scale, from 0, the lightest, to 1.
+        They are left out where cells are too narrow for numbers.
+    diverging : bool, default False
+        Whether zero is white, and both ends are dark.
     """
-    for (i, j), share in np.ndenumerate(shares):
-        if texts[i][j]:
+    colours = "RdBu_r" if diverging else "Blues"
+    picture = ax.imshow(np.ma.masked_invalid(cells), cmap=colours, vmin=low, vmax=1, aspect="auto")
+    ax.set_facecolor("0.85")
+    shares: NDArray[np.float64] = np.abs(cells) if diverging else (cells - low) / (1 - low)
+    if len(cells.T) <= MAX_NUMBERED:
+        for (i, j), share in np.ndenumerate(shares):
             ink = "white" if share > DARK else "black"
             ax.text(j, i, texts[i][j], ha="center", va="center", fontsize=CELL_FONT, color=ink)
+    ax.figure.colorbar(picture, ax=ax, label=label)
 
 
 def width_of_numbers(count: int) -> float:
     """Return the width in points of a number up to `count` and a space, as a label of an axis."""
-    return LABEL_FONT * DIGIT * (len(str(count)) + 1)
+    return FONT * DIGIT * (len(str(count)) + 1)

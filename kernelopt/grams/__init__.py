@@ -6,8 +6,7 @@ The matrices are held by a `Storage`, one class for each form, which does the ar
 
 from kernelopt.grams.grams import Grams, as_grams
 from kernelopt.grams.joining import join
-from kernelopt.grams.repair import Repair, Repaired, repair
-from kernelopt.grams.semidefinite import check_leading_blocks
+from kernelopt.grams.repair import Repair, Repaired, check_leading_blocks, repair
 from kernelopt.grams.storage import Storage
 from kernelopt.grams.stored import ArrayStorage, IdentityStorage, RankOneStorage
 from kernelopt.grams.triangular import triangle

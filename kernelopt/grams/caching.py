@@ -6,7 +6,7 @@ parallel and no two threads can wait for each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -72,14 +72,14 @@ class _Entries:
     """The cached arrays by number, their total size, the computations under way, and one lock for all."""
 
     def __init__(self) -> None:
-        self.arrays: dict[int, Array] = {}
+        self.arrays: dict[Hashable, Array] = {}
         self.bytes = 0
-        self.pending: dict[int, _Computation] = {}
+        self.pending: dict[Hashable, _Computation] = {}
         self.lock = Lock()
 
 
 class BoundedCache:
-    """A cache of read-only arrays by number, limited to CACHE_BYTES in total.
+    """A cache of read-only arrays by number, or another key, limited to CACHE_BYTES in total.
 
     An array that does not fit is computed anew at every request, and nothing is evicted. Solvers request all
     matrices in turn, and eviction of the oldest array would then discard each one before its next use. A
@@ -107,13 +107,13 @@ class BoundedCache:
         part._numbers = chosen if self._numbers is None else self._numbers[chosen]
         return part
 
-    def _number(self, i: int) -> int:
+    def _number(self, i: Any) -> Any:
         return i if self._numbers is None else int(self._numbers[i])
 
-    def __contains__(self, i: int) -> bool:
+    def __contains__(self, i: Hashable) -> bool:
         return self._number(i) in self._entries.arrays
 
-    def get(self, i: int, compute: Callable[[int], Array]) -> Array:
+    def get(self, i: Any, compute: Callable[[Any], Array]) -> Array:
         """Return array i, from the cache or from `compute(i)`."""
         entries, number, me = self._entries, self._number(i), get_ident()
         with entries.lock:

@@ -10,17 +10,18 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from kernelopt.errors import InputError, NotFiniteError, ShapeError
-from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, chunks, pieces, read_only
-from kernelopt.grams.distances import SquaredDistances, distances
+from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, pieces, read_only
 from kernelopt.grams.interpolation import FEWEST_POINTS, interpolated_images, is_worthwhile
 from kernelopt.grams.storage import Storage
-from kernelopt.kernels import Kernel, Profile, as_points, gaussian
-from kernelopt.kernels.base import claims
-from kernelopt.kernels.profile import Metric
+from kernelopt.kernels import Kernel, Profile, as_points
+from kernelopt.kernels.base import claims, foreign
+from kernelopt.kernels.profile import Metric, distances
 from kernelopt.running import Steps, check
 from kernelopt.validation import Array, Index, as_float_array, as_symmetric, numeric, shown
+from kernelopt.validation.matrices import symmetrised
 
 PAIRS = 1 << 18  # pairs of points in a block: 2 MB, for a fast cache, and enough for matrix products
+EVERY = slice(None)  # all points
 SMALLEST_POINTS = 1e-100  # the square of smaller numbers is close to the smallest normal number
 
 Distance: TypeAlias = tuple[Metric | None, tuple[int, ...] | None]
@@ -39,38 +40,33 @@ class KernelFunction(Protocol):
         """Return an upper bound of the rank of the matrix on X."""
 
 
-PARTS_OF_A_CHUNK = 64
-"""Kernels are added on a 64th of a chunk at a time, 1 MB of distances, which stays in a fast cache."""
-
-
 class KernelStorage(Storage):
     """The Gram matrices of kernel functions on a copy of the points X, evaluated when needed."""
 
     _profiles: tuple[Profile | None, ...] | None = None
-    _centre: tuple[Array, Index] | None = None  # the mean of the points, and the columns that vary
+    _centred: tuple[Array, Array] | None = None  # the points less their mean; their columns that vary
     _image: tuple[Array, Array, Array] | None = None  # the last weights and alpha, and their image
 
     def __init__(self, kernels: Sequence[KernelFunction], X: Any) -> None:
         self.kernels = tuple(kernels)
         self.X = copied_points(X, self.kernels)
         super().__init__(len(self.kernels), len(self.X), [repr(k) for k in self.kernels])
-        self._cache = BoundedCache()
-        shared = any(type(kernel) is gaussian for kernel in self.kernels)
-        self._distances = SquaredDistances(self.X) if shared else None
+        self._cache, self._distances = BoundedCache(), BoundedCache()
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        return {k: v for k, v in state.items() if k not in ("_profiles", "_centre", "_image")}
+        return {k: v for k, v in state.items() if k not in ("_profiles", "_centred", "_image")}
 
     def gram(self, i: int) -> Array:
         return self._cache.get(i, self._evaluated)
 
     def _evaluated(self, i: int) -> Array:
         check()
-        kernel, m = self.kernels[i], len(self)
-        if self._distances is not None and type(kernel) is gaussian:
-            squares = self._distances.whole(keep=all_cached((m + 1, self.n_points, self.n_points)))
-            return self._distances.kernel(kernel, squares)
+        kernel, profile = self.kernels[i], self.profiles[i]
+        if profile is not None:
+            K = self._at_distances(i, profile, self._all_distances(profile))
+            np.fill_diagonal(K, profile.own)
+            return K
         K = as_symmetric(kernel(self.X), self.names[i])
         if len(K) != self.n_points:
             raise ShapeError(
@@ -80,20 +76,27 @@ class KernelStorage(Storage):
         # A `Kernel` computes a new matrix. Any other kernel may return an array that it changes later.
         return K if isinstance(kernel, Kernel) else K.copy()
 
+    def _at_distances(self, i: int, profile: Profile, D: Array) -> Array:
+        """Return kernel i at distances between different points."""
+        K, kernel = profile.function(D), self.kernels[i]
+        if isinstance(kernel, Kernel) and (foreign(kernel) or not np.isfinite(profile.own)):
+            return kernel._finite(K)
+        return K  # a decreasing function is at most its value for a point and itself
+
+    def _all_distances(self, profile: Profile) -> Array:
+        """Return the distances between all points, which are kept where several kernels depend on them."""
+
+        def computed(distance: Distance) -> Array:
+            points = self.centred(np.arange(self.n_points), distance[1])
+            return symmetrised(distances(points, None, distance[0]), "the distances")
+
+        several = sum(p is not None and p.distance == profile.distance for p in self.profiles) > 1
+        return self._distances.get(profile.distance, computed) if several else computed(profile.distance)
+
     def rows(self, chosen: Index) -> Array:
         found = np.empty((len(self), chosen.size, self.n_points))
-        if chosen.size:
-            points, squares = self._points(chosen), None
-            for i, kernel in enumerate(self.kernels):
-                if i in self._cache:
-                    found[i] = self.gram(i)[chosen]
-                elif self._distances is not None and type(kernel) is gaussian:
-                    squares = self._distances.rows(chosen) if squares is None else squares
-                    self._distances.kernel(kernel, squares, out=found[i])
-                else:
-                    found[i] = self._between(i, points, self.X)
-            # k(X, Z) treats Z as other points, for which `identity()` is zero; here x_i and z_i are the same.
-            found[:, np.arange(chosen.size), chosen] = self.diagonals[:, chosen]
+        for i, part, K in self._blocks(chosen, EVERY, range(len(self))):
+            found[i, part] = K
         return found
 
     def images(self, a: Array, points: Index) -> Array:
@@ -149,36 +152,37 @@ class KernelStorage(Storage):
     def between(self, rows: Index, columns: Index) -> Array:
         found = np.empty((len(self), rows.size, columns.size))
         for i, part, K in self._blocks(rows, columns, range(len(self))):
-            check()
             found[i, part] = K
         return found
 
     def _blocks(
-        self, rows: Index, columns: Index, chosen: Collection[int]
+        self, rows: Index, columns: Index | slice, chosen: Collection[int]
     ) -> Iterator[tuple[int, slice, Array]]:
         """Return the chosen matrices at all pairs of rows and columns, some rows at a time.
 
         Kernels of one distance share it. A block may be overwritten by the next one.
         """
-        if not rows.size or not columns.size:
+        width = self.n_points if isinstance(columns, slice) else columns.size
+        if not rows.size or not width:
             return
         missing = [i for i in chosen if i not in self._cache]
         for i in set(chosen).difference(missing):
-            yield i, slice(0, rows.size), self.gram(i)[np.ix_(rows, columns)]
-        parts = list(pieces(rows.size, columns.size, PAIRS))
+            yield i, slice(0, rows.size), self.gram(i)[rows][:, columns]
+        parts = list(pieces(rows.size, width, PAIRS))
+        owns = [own_entries(rows[part], columns) for part in parts] if missing else []
         for (metric, used), members in groups(missing, self.profiles):
             right = self.centred(columns, used)
-            for part in parts:
+            for part, own in zip(parts, owns, strict=True):
                 D = distances(self.centred(rows[part], used), right, metric)
-                own = np.nonzero(rows[part, None] == columns)
                 for i, profile in members:
-                    K = profile.function(D)
+                    K = self._at_distances(i, profile, D)
                     K[own] = profile.own
                     yield i, part, K
         others = [i for i in missing if self.profiles[i] is None]
         points = self._points(columns) if others else None
-        for part in parts if others else []:
-            left, own = self._points(rows[part]), np.nonzero(rows[part, None] == columns)
+        for part, own in zip(parts, owns, strict=True) if others else []:
+            check()
+            left = self._points(rows[part])
             for i in others:
                 K = np.array(self._between(i, left, points))
                 # k(X, Z) treats Z as other points, for which `identity()` is zero; x_i and z_i are the same.
@@ -186,17 +190,14 @@ class KernelStorage(Storage):
                 yield i, part, K
 
     def combine(self, w: Array) -> Array:
-        weighted = enumerate(zip(self.kernels, w, strict=True))
-        shared = [(i, k) for i, (k, c) in weighted if c and type(k) is gaussian and i not in self._cache]
-        if self._distances is None or len(shared) < 2 or all_cached(self.shape):
+        if all_cached(self.shape):
             return super().combine(w)
-        rest = w.copy()
-        rest[[i for i, _ in shared]] = 0.0
+        every, rest = np.arange(self.n_points), w.copy()
+        shared = [i for i in np.flatnonzero(w).tolist() if self.profiles[i] and i not in self._cache]
+        rest[shared] = 0.0
         total = super().combine(rest)
-        for part in chunks((PARTS_OF_A_CHUNK, *self.shape[1:])):
-            squares = self._distances.rows(np.arange(self.n_points)[part])
-            for i, k in shared:
-                total[part] += w[i] * self._distances.kernel(k, squares)
+        for i, part, K in self._blocks(every, EVERY, shared):
+            total[part] += w[i] * K
         return (total + total.T) / 2
 
     def _at_hand(self, i: int) -> bool:
@@ -224,19 +225,18 @@ class KernelStorage(Storage):
             )
         return self._profiles
 
-    def centred(self, points: Index, columns: tuple[int, ...] | None) -> Array:
+    def centred(self, points: Index | slice, columns: tuple[int, ...] | None) -> Array:
         """Return columns of some points, less the mean of all points: distances are then more exact.
 
         None stands for all columns; those in which all points agree are left out.
         """
-        if self._centre is None:
+        if self._centred is None:
             varying = np.flatnonzero(np.ptp(self.X, axis=0))
-            self._centre = self.X.mean(axis=0), varying if varying.size else np.arange(1)
-        mean, varying = self._centre
-        chosen = varying if columns is None else np.asarray(columns)
-        if chosen.size == mean.size and columns is None:
-            return np.asarray(self.X[points] - mean)
-        return np.asarray(self.X[np.ix_(points, chosen)] - mean[chosen])
+            centred = self.X - self.X.mean(axis=0)
+            whole = varying.size == centred.shape[1]
+            self._centred = centred, centred if whole else centred[:, varying if varying.size else [0]]
+        every, used = self._centred
+        return used[points] if columns is None else every[points][:, columns]
 
     @cached_array
     def diagonals(self) -> Array:
@@ -258,8 +258,7 @@ class KernelStorage(Storage):
     def forget_matrices(self) -> None:
         """Free the cached matrices. They are evaluated again when they are needed."""
         self._cache.clear()
-        if self._distances is not None:
-            self._distances.forget()
+        self._distances.clear()
 
     def _points(self, rows: Any) -> Any:
         if isinstance(self.X, np.ndarray):
@@ -305,6 +304,14 @@ class KernelStorage(Storage):
         return new
 
 
+def own_entries(rows: Index, columns: Index | slice) -> tuple[Index, Index]:
+    """Return the entries of a matrix at which row and column are the same point."""
+    if isinstance(columns, slice):
+        return np.arange(rows.size), rows
+    first, second = np.nonzero(rows[:, None] == columns)
+    return first, second
+
+
 def is_numeric(X: Any) -> bool:
     """Whether points are rows of numbers, and neither strings nor the nodes of a graph."""
     return isinstance(X, np.ndarray) and X.dtype == np.float64
@@ -312,7 +319,8 @@ def is_numeric(X: Any) -> bool:
 
 def is_moderate(X: Array) -> bool:
     """Whether squares of the differences of points are numbers of normal size."""
-    size = float(np.ptp(X, axis=0).max())
+    with np.errstate(over="ignore"):
+        size = float(np.ptp(X, axis=0).max())
     return size == 0 or SMALLEST_POINTS < size < 1 / SMALLEST_POINTS
 
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from numbers import Real
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from kernelopt.errors import ShapeError
-from kernelopt.grams.caching import read_only
-from kernelopt.grams.stored import COMPILED_ENTRIES
-from kernelopt.numerics.compiling import compiled
 from kernelopt.threads import in_threads
 from kernelopt.validation import Array, Floats, as_float_array, numeric, row_maxima, shown
 from kernelopt.validation.matrices import asymmetry, symmetrised, taken_as_symmetric
@@ -24,8 +20,6 @@ TILE = 192
 
 IN_PLACE_BYTES = 32_000_000
 """From this size on an array is used in place. A smaller one is copied in 20 ms, and may then be changed."""
-
-Words: TypeAlias = NDArray[np.uint64] | NDArray[np.uint32]
 
 
 class GivenStack(NamedTuple):
@@ -44,13 +38,6 @@ class GivenStack(NamedTuple):
     array: Floats
     largest: Array
     assumes: tuple[str, ...]
-
-
-class Inspection(NamedTuple):
-    """The largest absolute entry of each row of K, and whether K equals its transpose."""
-
-    largest: Array
-    symmetric: bool
 
 
 def as_stack(grams: Any, what: str = "grams") -> GivenStack:
@@ -74,17 +61,16 @@ def as_stack(grams: Any, what: str = "grams") -> GivenStack:
     fixed = is_new(array, grams) or is_immutable(array)
     used = readable and (fixed or array.nbytes >= IN_PLACE_BYTES)
     stack = array if used else np.empty(array.shape, array.dtype)
-    compile_it = array.size >= COMPILED_ENTRIES
 
-    def inspect(i: int) -> Inspection:
+    def inspect(i: int) -> tuple[Array, bool]:
         if stack is not array:
             stack[i] = array[i]  # the copy of one matrix is still in the cache when it is inspected
-        return inspected(stack[i], compile_it)
+        return inspected(stack[i])
 
     parts = in_threads(lambda start, stop: [inspect(i) for i in range(start, stop)], len(stack), array.size)
     found = [each for part in parts for each in part]
-    largest = np.stack([each.largest for each in found])
-    skewed = [i for i in range(len(stack)) if not found[i].symmetric]
+    largest = np.stack([maxima for maxima, _ in found])
+    skewed = [i for i, (_, symmetric) in enumerate(found) if not symmetric]
     if not np.isfinite(largest).all():
         as_float_array(stack, what)  # says which entry is not finite
     asymmetries = dict[str, float]()
@@ -177,81 +163,15 @@ def is_immutable(array: Floats) -> bool:
         return False
 
 
-def inspected(K: Floats, compile_it: bool) -> Inspection:
-    """Return the row maxima and the symmetry of K, in one pass.
+def inspected(K: Floats) -> tuple[Array, bool]:
+    """Return the largest absolute entry of each row of K, and whether K equals its transpose.
 
-    A row with NaN or infinity has such a maximum.
+    Strips of K are compared with their mirror images tile by tile, while they are in a cache. A row with NaN
+    has NaN as its maximum, and K with NaN is not equal to its transpose.
     """
-    if not compile_it:
-        return Inspection(row_maxima(K), np.array_equal(K, K.T))
-    words = as_words(K)
-    integer = words.dtype.type
-    largest = np.zeros(len(K), integer)
-    magnitude = integer(np.iinfo(integer).max >> 1)
-    if compiled(inspect_words)(words, magnitude, largest):
-        return Inspection(row_maxima(K), False)
-    return Inspection(largest.view(K.dtype), True)
-
-
-def as_words(array: Floats) -> Words:
-    """Return the bits of floats as unsigned integers of the same size, read-only."""
-    view = read_only(array)
-    return view.view(np.uint32) if array.dtype == np.float32 else view.view(np.uint64)
-
-
-def inspect_words(K: Words, magnitude: Any, largest: Words) -> Any:
-    """Write the largest magnitude of each row of a symmetric K to `largest`; return how it differs from K'.
-
-    The numbers are floats read as unsigned integers. `magnitude` is the mask of all bits but the sign.
-    Without their sign, floats have the order of these integers, infinity is above all numbers, and NaN is
-    above infinity. Every entry is read from memory once: a tile on or above the diagonal is read by rows, and
-    its mirror image is compared with it while both are in the cache. Several rows are read at a time, since
-    the memory answers requests for several rows sooner than the requests of one row after another.
-
-    Returns
-    -------
-    int
-        The bits in which K and K' differ anywhere. Where K is not symmetric, `largest` has the maxima of the
-        upper tiles.
-    """
-    n = K.shape[0]
-    d0 = d1 = d2 = d3 = magnitude ^ magnitude
-    for first in range(0, n, TILE):
-        last = min(first + TILE, n)
-        for left in range(first, n, TILE):
-            right = min(left + TILE, n)
-            below = largest[left:right]
-            for i in range(first, last, 2):
-                second = min(i + 1, last - 1)  # row i once more, where the tile has an odd number of rows
-                row, other = K[i, left:right], K[second, left:right]
-                top, top_of_other = largest[i], largest[second]
-                for j in range(row.size):
-                    size, size_of_other = row[j] & magnitude, other[j] & magnitude
-                    top, top_of_other = max(top, size), max(top_of_other, size_of_other)
-                    below[j] = max(below[j], max(size, size_of_other))  # row j has this entry too
-                largest[i] = max(top, largest[i])
-                largest[second] = max(top_of_other, largest[second])
-            grouped = right - (right - left) % 8
-            for j in range(left, grouped, 8):  # a column of eight rows is one cache line of the upper tile
-                r0, r1, r2, r3 = (
-                    K[j, first:last],
-                    K[j + 1, first:last],
-                    K[j + 2, first:last],
-                    K[j + 3, first:last],
-                )
-                r4, r5, r6, r7 = (
-                    K[j + 4, first:last],
-                    K[j + 5, first:last],
-                    K[j + 6, first:last],
-                    K[j + 7, first:last],
-                )
-                for i in range(r0.size):
-                    column = K[first + i, j : j + 8]
-                    d0 |= (r0[i] ^ column[0]) | (r4[i] ^ column[4])
-                    d1 |= (r1[i] ^ column[1]) | (r5[i] ^ column[5])
-                    d2 |= (r2[i] ^ column[2]) | (r6[i] ^ column[6])
-                    d3 |= (r3[i] ^ column[3]) | (r7[i] ^ column[7])
-            for j in range(grouped, right):
-                for i in range(first, last):
-                    d0 |= K[j, i] ^ K[i, j]
-    return d0 | d1 | d2 | d3
+    largest, symmetric = np.empty(len(K)), True
+    parts = [slice(start, start + TILE) for start in range(0, len(K), TILE)]
+    for k, rows in enumerate(parts):
+        largest[rows] = row_maxima(K[rows])
+        symmetric = symmetric and all(np.array_equal(K[rows, at], K[at, rows].T) for at in parts[k:])
+    return largest, symmetric

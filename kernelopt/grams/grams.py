@@ -19,10 +19,9 @@ from kernelopt.grams.arguments import (
     as_weights,
     positions,
 )
-from kernelopt.grams.centered import CenteredStorage
 from kernelopt.grams.evaluated import KernelFunction, KernelStorage, as_kernels
 from kernelopt.grams.given import GivenStack, as_stack
-from kernelopt.grams.normalized import normalized
+from kernelopt.grams.normalized import CenteredStorage, normalized
 from kernelopt.grams.storage import Storage
 from kernelopt.grams.stored import ArrayStorage, IdentityStorage, RankOneStorage
 from kernelopt.validation import LARGEST_SQUARED, Array, Index, as_float_array, as_symmetric, shown, whole

@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 
 from kernelopt.errors import InputError
 from kernelopt.grams.caching import pieces
-from kernelopt.grams.distances import distances
 from kernelopt.kernels import Profile
-from kernelopt.kernels.profile import Metric
+from kernelopt.kernels.profile import Metric, distances
 from kernelopt.numerics.compiling import compiled
 from kernelopt.numerics.rounding import UNIT
 from kernelopt.running import check

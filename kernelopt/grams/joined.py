@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernelopt.grams.caching import cached_array
-from kernelopt.grams.normalized import KnownConstants, ScaledStorage
+from kernelopt.grams.normalized import ScaledStorage
 from kernelopt.grams.storage import Storage
 from kernelopt.grams.stored import IdentityStorage, RankOneStorage
 from kernelopt.validation import Array, Index
@@ -31,7 +31,7 @@ def multiplied(part: Storage, c: Array) -> Storage:
         return part
     if isinstance(part, JoinedStorage):
         return JoinedStorage([multiplied(each, c[cut]) for each, cut in part.pieces()])
-    return ScaledStorage(part, KnownConstants(1 / c))
+    return ScaledStorage(part, 1 / c)
 
 
 class JoinedStorage(Storage):

@@ -1,33 +1,29 @@
-"""Normalised storages: each kernel divided by a constant, or each entry by the lengths of its features."""
+"""Storages of centred and normalised kernels, whose entries follow from entries of another storage."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from kernelopt.errors import InputError, NotPSDError, ParameterError
+from kernelopt.errors import InputError, NotPSDError
 from kernelopt.grams.caching import BoundedCache, all_cached, cached_array
 from kernelopt.grams.storage import Storage
 from kernelopt.numerics.factors import RANK_TOLERANCE
-from kernelopt.validation import Array, Index, shown
+from kernelopt.validation import Array, Index, one_of
 
 
 def normalized(base: Storage, kind: str) -> Storage:
     """Return the normalised storage of a kind; see `Grams.normalize`."""
-    name = kind if isinstance(kind, str) else ""
-    if name == "spherical":
-        return SphericalStorage(base)
-    if name in ("multiplicative", "trace"):
-        return ScaledStorage(base, variances if kind == "multiplicative" else mean_diagonals)
-    raise ParameterError(
-        f"kind must be 'multiplicative', 'spherical' or 'trace', got {shown(kind)} in Grams.normalize. "
-        "Choose 'multiplicative' for features of variance one, 'spherical' for a diagonal of ones, "
-        "'trace' for a mean diagonal of one."
+    hint = (
+        "Choose 'multiplicative' for features of variance one, 'spherical' for a diagonal of ones, 'trace' "
+        "for a mean diagonal of one."
     )
+    one_of(kind, "the kind of Grams.normalize", ("multiplicative", "spherical", "trace"), hint)
+    return SphericalStorage(base) if kind == "spherical" else ScaledStorage(base, kind)
 
 
 def variances(base: Storage) -> Array:
@@ -54,123 +50,212 @@ def mean_diagonals(base: Storage) -> Array:
     return mean
 
 
-@dataclass(frozen=True, eq=False)
-class KnownConstants:
-    """Constants of shape (m,) in the form of a function of the storage, as `ScaledStorage` takes it."""
-
-    constants: Array
-
-    def __call__(self, base: Storage) -> Array:
-        """Return the constants."""
-        return self.constants
-
-    def of(self, chosen: Index) -> KnownConstants:
-        """Return the constants of some of the matrices."""
-        return KnownConstants(self.constants[chosen])
+FORMULAS: dict[str, Callable[[Storage], Array]] = {"multiplicative": variances, "trace": mean_diagonals}
 
 
-class ScaledStorage(Storage):
-    """The matrices K_i / c_i of a base, with positive constants c = formula(whole).
+class ChangedStorage(Storage):
+    """The matrices of a base, whose entry of two points is changed by one number of each of them.
 
-    `whole` is the storage that was normalised. A block of the normalised storage has a block of it as its
-    base, and the same `whole`.
+    The numbers come from the storage that was changed, which is called `whole`. A block of the changed
+    storage has a block of it as its base, and the same `whole`, whose points have the numbers `points` there.
     """
 
-    def __init__(
-        self, base: Storage, formula: Callable[[Storage], Array], whole: Storage | None = None
-    ) -> None:
+    def __init__(self, base: Storage, whole: Storage | None = None, points: Index | None = None) -> None:
         super().__init__(len(base), base.n_points, base.names)
-        self._base, self._formula = base, formula
-        self._whole = base if whole is None else whole
+        self.base, self.whole = base, base if whole is None else whole
+        self.points = np.arange(base.n_points) if points is None else points
+
+    @property
+    @abstractmethod
+    def numbers(self) -> Array:
+        """The numbers of the points, shape (m, N)."""
+
+    @abstractmethod
+    def numbers_of(self, X_new: Any) -> Array:
+        """Return the numbers of new points, shape (m, n_new) or (m, 1)."""
+
+    @abstractmethod
+    def changed(self, values: Array, left: Array, right: Array) -> Array:
+        """Return changed entries, whose points have the numbers `left` and `right`."""
+
+    def changed_own(self, values: Array, numbers: Array) -> Array:
+        """Return changed diagonal entries, whose points have these numbers."""
+        return self.changed(values, numbers, numbers)
+
+    def with_base(self, base: Storage, whole: Storage, points: Index, chosen: Index | None) -> Storage:
+        """Return the same change of another base, of the kernels `chosen`."""
+        return type(self)(base, whole, points)
+
+    def block(self, rows: slice | Index) -> Storage:
+        return self.with_base(self.base.block(rows), self.whole, self.points[rows], None)
+
+    def _subset(self, chosen: Index) -> Storage:
+        base = self.base.subset(chosen)
+        whole = base if self.whole is self.base else self.whole.subset(chosen)
+        return self._sharing(self.with_base(base, whole, self.points, chosen), chosen)
+
+    def gram(self, i: int) -> Array:
+        numbers = self.numbers[i]
+        return self.changed(self.base.gram(i), numbers[:, None], numbers)
+
+    def rows(self, chosen: Index) -> Array:
+        return self.changed(self.base.rows(chosen), self.numbers[:, chosen, None], self.numbers[:, None, :])
+
+    def between(self, rows: Index, columns: Index) -> Array:
+        left, right = self.numbers[:, rows, None], self.numbers[:, None, columns]
+        return self.changed(self.base.between(rows, columns), left, right)
+
+    def entries(self, i: Index, j: Index) -> Array:
+        return self.changed(self.base.entries(i, j), self.numbers[:, i], self.numbers[:, j])
+
+    @cached_array
+    def diagonals(self) -> Array:
+        return self.changed_own(self.base.diagonals, self.numbers)
+
+    @property
+    def known_semidefinite(self) -> bool:
+        return self.base.known_semidefinite
+
+    @property
+    def rank_bounds(self) -> tuple[int, ...]:
+        return tuple(min(self.n_points, bound) for bound in self.whole.rank_bounds)
+
+    def cross(self, X_new: Any) -> Array:
+        values = self.base.cross(X_new)
+        return self.changed(values, self.numbers_of(X_new)[:, :, None], self.numbers[:, None, :])
+
+    def self_similarity(self, X_new: Any) -> Array:
+        return self.changed_own(self.base.self_similarity(X_new), self.numbers_of(X_new))
+
+
+class ScaledStorage(ChangedStorage):
+    """The matrices K_i / c_i of a base, with positive constants c.
+
+    `scale` is the name of the formula that gives the constants of `whole`, or the constants, shape (m,).
+    """
+
+    def __init__(self, base: Storage, scale: str | Array, whole: Storage | None = None) -> None:
+        super().__init__(base, whole)
+        self._scale = scale
 
     @cached_array
     def constants(self) -> Array:
         """The constants c, shape (m,)."""
-        return self._formula(self._whole)
-
-    def unscaled(self) -> tuple[Storage, Array]:
-        """Return the base and the constants c."""
-        return self._base, self.constants
-
-    def block(self, rows: slice | Index) -> Storage:
-        return ScaledStorage(self._base.block(rows), self._formula, self._whole)
-
-    def _subset(self, chosen: Index) -> Storage:
-        base = self._base.subset(chosen)
-        whole = base if self._whole is self._base else self._whole.subset(chosen)
-        formula = self._formula.of(chosen) if isinstance(self._formula, KnownConstants) else self._formula
-        return self._sharing(ScaledStorage(base, formula, whole), chosen)
-
-    def gram(self, i: int) -> Array:
-        return np.asarray(self._base.gram(i) / self.constants[i])
-
-    def rows(self, chosen: Index) -> Array:
-        return self._base.rows(chosen) / self.constants[:, None, None]
+        return FORMULAS[self._scale](self.whole) if isinstance(self._scale, str) else self._scale
 
     @property
-    def diagonals(self) -> Array:
-        return self._base.diagonals / self.constants[:, None]
+    def numbers(self) -> Array:
+        return np.broadcast_to(self.constants[:, None], self.shape[:2])
+
+    def numbers_of(self, X_new: Any) -> Array:
+        return self.constants[:, None]
+
+    def changed(self, values: Array, left: Array, right: Array) -> Array:
+        return values / left
+
+    def with_base(self, base: Storage, whole: Storage, points: Index, chosen: Index | None) -> Storage:
+        scale = self._scale
+        known = isinstance(scale, str) or chosen is None
+        return ScaledStorage(base, scale if known else np.asarray(scale)[chosen], whole)
 
     @property
     def magnitudes(self) -> Array:
-        return self._base.magnitudes / self.constants[:, None]
-
-    @property
-    def known_semidefinite(self) -> bool:
-        return self._base.known_semidefinite
+        return self.base.magnitudes / self.constants[:, None]
 
     @property
     def rank_bounds(self) -> tuple[int, ...]:
-        return self._base.rank_bounds
+        return self.base.rank_bounds
 
     def combine(self, w: Array) -> Array:
-        return self._base.combine(w / self.constants)
+        return self.base.combine(w / self.constants)
 
     def _apply(self, a: Array) -> Array:
-        return self._base.apply(a) / self.constants[:, None]
+        return self.base.apply(a) / self.constants[:, None]
 
     def image(self, w: Array, a: Array) -> Array:
-        return self._base.image(w / self.constants, a)
+        return self.base.image(w / self.constants, a)
 
     def images(self, a: Array, points: Index) -> Array:
-        return self._base.images(a, points) / self.constants[:, None]
-
-    def between(self, rows: Index, columns: Index) -> Array:
-        return self._base.between(rows, columns) / self.constants[:, None, None]
+        return self.base.images(a, points) / self.constants[:, None]
 
     def inner(self) -> Array:
-        return self._base.inner() / np.outer(self.constants, self.constants)
-
-    def entries(self, i: Index, j: Index) -> Array:
-        return self._base.entries(i, j) / self.constants[:, None]
+        return self.base.inner() / np.outer(self.constants, self.constants)
 
     def factor(self, i: int) -> Array:
-        return np.asarray(self._base.factor(i) / np.sqrt(self.constants[i]))
+        return np.asarray(self.base.factor(i) / np.sqrt(self.constants[i]))
+
+
+class CenteredStorage(ChangedStorage):
+    """The matrices K_ij - s_i - s_j of a base, with s_i = (mean of row i) - (mean of all entries) / 2.
+
+    The means run over `whole`. No matrix is cached: sums and rows of the base are shifted. Diagonal entries
+    below 1e-11 of the terms of their difference are rounding errors, and set to zero.
+    """
+
+    @cached_array
+    def numbers(self) -> Array:
+        return np.asarray((self.whole.row_means - self._half_mean)[:, self.points])
+
+    @property
+    def _half_mean(self) -> Array:
+        half: Array = self.whole.row_means.mean(axis=1, keepdims=True) / 2
+        return half
+
+    def numbers_of(self, X_new: Any) -> Array:
+        return np.asarray(self.whole.cross(X_new).mean(axis=2) - self._half_mean)
+
+    def changed(self, values: Array, left: Array, right: Array) -> Array:
+        shifts: Array = left + right
+        return np.subtract(values, shifts, out=shifts)
+
+    def changed_own(self, values: Array, numbers: Array) -> Array:
+        centred = values - 2 * numbers
+        zero = np.abs(centred) <= RANK_TOLERANCE * (np.abs(values) + 2 * np.abs(numbers))
+        return np.where(zero, 0.0, centred)
+
+    @property
+    def magnitudes(self) -> Array:
+        # |K_jk| + |s_j| + |s_k| <= sqrt(d_j d_k) with d = 4 (K_jj + |s_j| + max |s|)
+        shifts = np.abs(self.numbers)
+        return np.asarray(4 * (self.base.magnitudes + shifts + shifts.max(axis=1, keepdims=True)))
+
+    def combine(self, w: Array) -> Array:
+        shift = w @ self.numbers
+        return np.asarray(self.base.combine(w) - (shift[:, None] + shift))
+
+    def _apply(self, a: Array) -> Array:
+        along = self.numbers[:, : a.size] @ a
+        return np.asarray(self.base.apply(a) - (self.numbers * a.sum() + along[:, None]))
+
+    def factor(self, i: int) -> Array:
+        if self.whole.rank_bounds[i] < self.n_points:  # a centred factor has no more columns than L
+            L = self.whole.factor(i)
+            return np.asarray((L - L.mean(axis=0))[self.points])
+        constant = not self.diagonals[i].any() and bool(
+            np.abs(self.gram(i)).max() <= RANK_TOLERANCE * np.abs(self.base.diagonals[i]).max()
+        )  # a centred constant kernel is only rounding errors, which may be indefinite
+        return np.zeros((self.n_points, 0)) if constant else super().factor(i)
 
     def cross(self, X_new: Any) -> Array:
-        return self._base.cross(X_new) / self.constants[:, None, None]
+        cross = self.whole.cross(X_new)
+        shifts = cross.mean(axis=2) - self._half_mean
+        return self.changed(cross[:, :, self.points], shifts[:, :, None], self.numbers[:, None, :])
 
-    def self_similarity(self, X_new: Any) -> Array:
-        return self._base.self_similarity(X_new) / self.constants[:, None]
 
-
-class SphericalStorage(Storage):
+class SphericalStorage(ChangedStorage):
     """The matrices K_ij / sqrt(K_ii K_jj): the kernels of features of length one."""
 
     def __init__(self, base: Storage) -> None:
-        super().__init__(len(base), base.n_points, base.names)
-        self._base = base
+        super().__init__(base)
         self._cache = BoundedCache()
 
-    @property
-    def base(self) -> Storage:
-        """The storage that was normalised."""
-        return self._base
-
     @cached_array
-    def _lengths(self) -> Array:
+    def numbers(self) -> Array:
         """The lengths sqrt(K_ii) of the features, shape (m, N)."""
-        return self._roots(self._base.diagonals, "point {}")
+        return self._roots(self.base.diagonals, "point {}")
+
+    def numbers_of(self, X_new: Any) -> Array:
+        return self._roots(self.base.self_similarity(X_new), "X_new[{}]")
 
     def _roots(self, squares: Array, where: str) -> Array:
         for i, j in np.argwhere(~(squares > 0))[:1]:
@@ -181,55 +266,36 @@ class SphericalStorage(Storage):
             )
         return np.asarray(np.sqrt(squares))
 
-    def block(self, rows: slice | Index) -> Storage:
-        return SphericalStorage(self._base.block(rows))
+    def changed(self, values: Array, left: Array, right: Array) -> Array:
+        lengths: Array = left * right
+        return np.divide(values, lengths, out=lengths)
 
-    def _subset(self, chosen: Index) -> Storage:
-        part = SphericalStorage(self._base.subset(chosen))
-        part._cache = self._cache.part(chosen)
-        return self._sharing(part, chosen)
+    def changed_own(self, values: Array, numbers: Array) -> Array:
+        return np.ones_like(numbers)
+
+    def with_base(self, base: Storage, whole: Storage, points: Index, chosen: Index | None) -> Storage:
+        part = SphericalStorage(base)  # the lengths of its points alone
+        if chosen is not None:
+            part._cache = self._cache.part(chosen)
+        return part
 
     def gram(self, i: int) -> Array:
         return self._cache.get(i, self._scaled)
 
-    def _at_hand(self, i: int) -> bool:
-        return i in self._cache
-
     def _scaled(self, i: int) -> Array:
-        K: Array = self._base.gram(i) / np.outer(self._lengths[i], self._lengths[i])
+        K = super().gram(i)
         np.fill_diagonal(K, 1.0)
         return K
 
-    def rows(self, chosen: Index) -> Array:
-        lengths: Array = self._lengths[:, chosen, None] * self._lengths[:, None, :]
-        return self._base.rows(chosen) / lengths
-
-    def between(self, rows: Index, columns: Index) -> Array:
-        lengths: Array = self._lengths[:, rows, None] * self._lengths[:, None, columns]
-        return self._base.between(rows, columns) / lengths
+    def _at_hand(self, i: int) -> bool:
+        return i in self._cache
 
     def images(self, a: Array, points: Index) -> Array:
         return super().images(a, points) if all_cached(self.shape) else self._partial_images(a, points)
 
     @property
-    def diagonals(self) -> Array:
-        return np.ones_like(self._lengths)
-
-    @property
     def magnitudes(self) -> Array:
-        return np.asarray(self._base.magnitudes / self._lengths**2)
-
-    @property
-    def known_semidefinite(self) -> bool:
-        return self._base.known_semidefinite
-
-    @property
-    def rank_bounds(self) -> tuple[int, ...]:
-        return self._base.rank_bounds
-
-    def entries(self, i: Index, j: Index) -> Array:
-        lengths: Array = self._lengths[:, i] * self._lengths[:, j]
-        return self._base.entries(i, j) / lengths
+        return np.asarray(self.base.magnitudes / self.numbers**2)
 
     def factor(self, i: int) -> Array:
         with suppress(NotPSDError):
@@ -238,13 +304,4 @@ class SphericalStorage(Storage):
                 return L
         # Normalisation magnifies the rounding errors of centring at points close to the mean. They can look
         # like additional rank or like negative eigenvalues, from which the factor of the base is free.
-        return self._base.factor(i) / self._lengths[i, :, None]
-
-    def cross(self, X_new: Any) -> Array:
-        cross = self._base.cross(X_new)
-        lengths = self._roots(self._base.self_similarity(X_new), "X_new[{}]")
-        products: Array = lengths[:, :, None] * self._lengths[:, None, :]
-        return cross / products
-
-    def self_similarity(self, X_new: Any) -> Array:
-        return np.ones_like(self._roots(self._base.self_similarity(X_new), "X_new[{}]"))
+        return self.base.factor(i) / self.numbers[i, :, None]

@@ -1,4 +1,4 @@
-"""`repair`: positive semidefinite matrices in the place of indefinite ones, also at new points."""
+"""`repair`: positive semidefinite matrices in the place of indefinite ones; a quick test for these."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kernelopt.grams.given import as_squares
 from kernelopt.grams.grams import Grams, as_grams
 from kernelopt.numerics.factors import RANK_TOLERANCE, pseudoinverse
 from kernelopt.numerics.nearest_correlation import nearest_correlation
-from kernelopt.validation import Array, as_float_array, one_of
+from kernelopt.validation import PSD_TOLERANCE, Array, as_float_array, one_of
 
 Repair = Literal["clip", "flip", "shift", "nearest"]
 
@@ -246,3 +246,25 @@ def nearest(S: Array, name: str) -> Array:
             stacklevel=3,
         )
     return X
+
+
+LEADING_POINTS = 100  # order of the block that is tested: its factorisation takes 0.1 ms
+
+
+def check_leading_blocks(grams: Grams) -> None:
+    """Raise `NotPSDError` for a kernel whose block on the first hundred points is indefinite.
+
+    Methods that factor no kernel would not notice an indefinite one. A Cholesky factor of all N points
+    would take as long as such a method. Kernels that are PSD by construction are not evaluated.
+    """
+    if grams.known_semidefinite:
+        return
+    size = min(grams.n_points, LEADING_POINTS)
+    block = grams if size == grams.n_points else grams.block(slice(0, size))
+    for i, K in enumerate(block):
+        shifted = np.array(K)
+        shifted[np.diag_indices(size)] += PSD_TOLERANCE * float(np.abs(np.diag(K)).max(initial=0.0))
+        try:
+            np.linalg.cholesky(shifted)
+        except np.linalg.LinAlgError:  # indefinite, or zero, or singular up to rounding: `factor` decides
+            grams.factor(i)

@@ -306,38 +306,34 @@ class ChosenStorage(Storage):
 
     def __init__(self, whole: Storage, chosen: NDArray[np.intp]) -> None:
         super().__init__(len(chosen), whole.n_points, [whole.names[i] for i in chosen])
-        self._whole, self._chosen = whole, chosen
-
-    def parts(self) -> tuple[Storage, NDArray[np.intp]]:
-        """Return the storage whose matrices were chosen, and their numbers."""
-        return self._whole, self._chosen
+        self.whole, self.chosen = whole, chosen
 
     def gram(self, i: int) -> Array:
-        return self._whole.gram(int(self._chosen[i]))
+        return self.whole.gram(int(self.chosen[i]))
 
     def factor(self, i: int) -> Array:
-        return self._whole.factor(int(self._chosen[i]))
+        return self.whole.factor(int(self.chosen[i]))
 
     def _at_hand(self, i: int) -> bool:
-        return self._whole._at_hand(int(self._chosen[i]))
+        return self.whole._at_hand(int(self.chosen[i]))
 
     @property
     def known_semidefinite(self) -> bool:
-        return self._whole.known_semidefinite
+        return self.whole.known_semidefinite
 
     @property
     def rank_bounds(self) -> tuple[int, ...]:
-        bounds = self._whole.rank_bounds
-        return tuple(bounds[i] for i in self._chosen)
+        bounds = self.whole.rank_bounds
+        return tuple(bounds[i] for i in self.chosen)
 
     def block(self, rows: slice | Index) -> Storage:
-        return self._whole.block(rows).subset(self._chosen)
+        return self.whole.block(rows).subset(self.chosen)
 
     def between(self, rows: Index, columns: Index) -> Array:
-        return np.asarray(self._whole.between(rows, columns)[self._chosen])
+        return np.asarray(self.whole.between(rows, columns)[self.chosen])
 
     def cross(self, X_new: Any) -> Array:
-        return np.asarray(self._whole.cross(X_new)[self._chosen])
+        return np.asarray(self.whole.cross(X_new)[self.chosen])
 
     def self_similarity(self, X_new: Any) -> Array:
-        return np.asarray(self._whole.self_similarity(X_new)[self._chosen])
+        return np.asarray(self.whole.self_similarity(X_new)[self.chosen])

@@ -50,8 +50,7 @@ def triangle(grams: Grams) -> Array:
 def factored(storage: Storage) -> Array:
     """Return the triangular factor of the matrices of a storage; see `triangle`."""
     if isinstance(storage, ScaledStorage):
-        base, constants = storage.unscaled()
-        return factored(base) / constants
+        return factored(storage.base) / storage.constants
     short = by_cosines(storage) if of_vectors(storage) else None
     if short is not None:
         return short

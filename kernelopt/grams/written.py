@@ -9,11 +9,10 @@ import numpy as np
 
 from kernelopt.errors import InputError, MethodError
 from kernelopt.grams.caching import read_only
-from kernelopt.grams.centered import CenteredStorage
 from kernelopt.grams.evaluated import KernelStorage
 from kernelopt.grams.grams import Grams
 from kernelopt.grams.joined import JoinedStorage
-from kernelopt.grams.normalized import KnownConstants, ScaledStorage, SphericalStorage
+from kernelopt.grams.normalized import CenteredStorage, ChangedStorage, ScaledStorage, SphericalStorage
 from kernelopt.grams.storage import ChosenStorage, Storage
 from kernelopt.grams.stored import IdentityStorage
 from kernelopt.kernels import Kernel
@@ -29,12 +28,10 @@ def leaves(storage: Storage) -> Iterator[Storage]:
         case JoinedStorage():
             for part in storage.parts:
                 yield from leaves(part)
-        case ScaledStorage():
-            yield from leaves(storage.unscaled()[0])
-        case SphericalStorage():
+        case ChangedStorage():
             yield from leaves(storage.base)
-        case CenteredStorage() | ChosenStorage():
-            yield from leaves(storage.parts()[0])
+        case ChosenStorage():
+            yield from leaves(storage.whole)
         case _:
             yield storage
 
@@ -64,12 +61,12 @@ def joined(parts: tuple[Storage, ...]) -> Storage:
     return JoinedStorage(parts)
 
 
-@record("scaled", ScaledStorage, lambda s: {"base": s.unscaled()[0], "constants": s.constants})
+@record("scaled", ScaledStorage)
 def scaled(base: Storage, constants: Annotated[Array, "m"]) -> Storage:
     """Return the matrices of a storage, divided by positive constants."""
     if constants.size != len(base) or not (constants > 0).all():
         raise InputError(f"constants must be {len(base)} positive numbers, got {constants}.")
-    return ScaledStorage(base, KnownConstants(constants))
+    return ScaledStorage(base, constants)
 
 
 @record("spherical", SphericalStorage)
@@ -78,7 +75,7 @@ def spherical(base: Storage) -> Storage:
     return SphericalStorage(base)
 
 
-@record("chosen", ChosenStorage, lambda s: {"whole": s.parts()[0], "chosen": s.parts()[1]})
+@record("chosen", ChosenStorage)
 def chosen(whole: Storage, chosen: Annotated[Index, "m"]) -> Storage:
     """Return some of the matrices of a storage."""
     return whole.subset(as_indices(chosen, len(whole), "chosen", "kernels"))
@@ -86,8 +83,7 @@ def chosen(whole: Storage, chosen: Annotated[Index, "m"]) -> Storage:
 
 def centred_parts(storage: CenteredStorage) -> dict[str, Any]:
     """Return the storage of all points of which the mean was taken, its row means, and the points."""
-    _, whole, rows = storage.parts()
-    return {"whole": whole, "row_means": whole.row_means, "rows": rows}
+    return {"whole": storage.whole, "row_means": storage.whole.row_means, "rows": storage.points}
 
 
 @record("centred", CenteredStorage, centred_parts)

@@ -9,17 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernelopt.figures import (
-    LABEL_FONT,
-    MAX_NUMBERED,
+    FONT,
+    heat_map,
     labels_step,
     new_axes,
     shortened_name,
     width_of_numbers,
-    write_in_cells,
 )
 from kernelopt.grams import Grams
 from kernelopt.grams.given import as_squares
-from kernelopt.health.measures import NUMBERS, Stack, as_target, centred_alignments, estimated, measured
+from kernelopt.health.measures import NUMBERS, Stack, as_target, centred_alignments, is_estimated, measured
 from kernelopt.plain_tables import html_table, text_table
 from kernelopt.validation import PSD_TOLERANCE, Array
 from kernelopt.validation.matrices import SYMMETRY_TOLERANCE
@@ -28,6 +27,7 @@ DUPLICATE = 0.999  # alignment from which two kernels count as near-duplicates
 DIAGONAL = 0.9  # effective rank, as a share of N, from which a kernel is almost a multiple of I
 LONGEST_NAME = 36  # characters of a name in the table
 HEADER = ("asymmetry", "min λ / max |λ|", "effective rank", "scale", "trace")
+STYLES = {"asymmetry": ".1e", "min λ / max |λ|": ".1e", "alignment": ".3f"}
 ESTIMATED = "The smallest eigenvalues are estimates from above, by the method of Lanczos."
 
 
@@ -132,34 +132,24 @@ class KernelReport:
             for line in (ax.axhline, ax.axvline):
                 line(m - 0.5, color="black", linewidth=0.8)
         low = -1.0 if (cells < 0).any() else 0.0
-        picture = ax.imshow(np.ma.masked_invalid(cells), cmap="Blues", vmin=low, vmax=1.0, aspect="auto")
-        ax.set_facecolor("0.85")  # cells without a number
-        across = [*range(0, m, labels_step(ax, m, width_of_numbers(m))), *range(m, len(labels))]
-        down = [*range(0, m, labels_step(ax, m, LABEL_FONT, horizontal=False)), *range(m, len(labels))]
-        ax.set_xticks(across, [str(i) if i < m else "y" for i in across], fontsize=LABEL_FONT)
-        ax.set_yticks(down, [labels[i] for i in down], fontsize=LABEL_FONT)
-        if m <= MAX_NUMBERED:
-            texts = [[written(value, ".2f") for value in row] for row in cells]
-            write_in_cells(ax, texts, (cells - low) / (1 - low))
-        ax.figure.colorbar(picture, ax=ax, label="centred alignment")
+        heat_map(ax, cells, low, "centred alignment", [[rounded(v, ".2f") for v in row] for row in cells])
+        steps = (labels_step(ax, m, width_of_numbers(m)), labels_step(ax, m, FONT, horizontal=False))
+        across, down = ([*range(0, m, step), *range(m, len(labels))] for step in steps)
+        ax.set_xticks(across, [str(i) if i < m else "y" for i in across], fontsize=FONT)
+        ax.set_yticks(down, [labels[i] for i in down], fontsize=FONT)
         ax.set_title("Alignment of kernels")
         return ax
 
-    def _table(self) -> tuple[tuple[str, ...], list[list[str]]]:
-        columns = [
-            [written(value, ".1e") for value in self.asymmetry],
-            [written(value, ".1e") for value in self.smallest],
-            *([written(v, ".4g") for v in found] for found in (self.effective_rank, self.scale, self.trace)),
-        ]
-        header: tuple[str, ...] = ("", "kernel", "findings", *HEADER)
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        given = dict(zip(HEADER, (vars(self)[name] for name in NUMBERS), strict=True))
         if self.alignment is not None:
-            columns.append([written(value, ".3f") for value in self.alignment])
-            header = (*header, "alignment")
-        names = [shortened_name(name, LONGEST_NAME) for name in self.names]
-        findings = ["; ".join(self.findings(i)) for i in range(len(names))]
-        numbers = [str(i) for i in range(len(names))]
-        rows = [list(row) for row in zip(numbers, names, findings, *columns, strict=True)]
-        return header, rows
+            given["alignment"] = self.alignment
+        rows = [
+            [str(i), shortened_name(name, LONGEST_NAME), "; ".join(self.findings(i))]
+            + [rounded(values[i], STYLES.get(title, ".4g")) for title, values in given.items()]
+            for i, name in enumerate(self.names)
+        ]
+        return ["", "kernel", "findings", *given], rows
 
     @property
     def _notes(self) -> list[str]:
@@ -238,21 +228,19 @@ def kernel_report(grams: Grams | ArrayLike, y: ArrayLike | None = None) -> Kerne
     N = given.shape[1]
     target = None if y is None else as_target(y, N)
     each = [measured(np.asarray(K, dtype=np.float64), target) for K in given]
-    numbers = np.array([found.numbers for found in each])
-    alignments = centred_alignments(given, [found.size for found in each])
+    numbers = dict(zip((*NUMBERS, "alignment"), np.array([found.numbers for found in each]).T, strict=True))
     return KernelReport(
         names=names,
         n_points=N,
         missing=tuple(found.missing for found in each),
         first_missing=tuple(found.first_missing for found in each),
-        estimated=estimated(N),
-        alignment=None if target is None else numbers[:, -1],
+        estimated=is_estimated(N),
         n_labelled=None if target is None else len(target),
-        alignments=alignments,
-        **{key: numbers[:, k] for k, key in enumerate(NUMBERS)},
+        alignments=centred_alignments(given, [found.size for found in each]),
+        **(numbers if target is not None else numbers | {"alignment": None}),
     )
 
 
-def written(value: float, form: str) -> str:
+def rounded(value: float, style: str) -> str:
     """Return a number as text, and a dash where there is none."""
-    return format(value, form) if np.isfinite(value) else "–"
+    return format(value, style) if np.isfinite(value) else "–"

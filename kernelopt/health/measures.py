@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from kernelopt.errors import LabelError, ShapeError
 from kernelopt.grams import Grams
 from kernelopt.grams.caching import chunks
+from kernelopt.numerics.decompositions import extreme_eigenvalues
 from kernelopt.numerics.factors import RANK_TOLERANCE
-from kernelopt.numerics.lanczos import extreme_eigenvalues
 from kernelopt.validation import PSD_TOLERANCE, Array, Floats, as_classes, as_float_array, is_real, plain
 
 Stack: TypeAlias = Grams | Floats
@@ -50,7 +50,7 @@ def measured(K: Array, target: Array | None) -> Measured:
     return Measured(0, None, size, (asymmetry, least, rank, scale, size * trace, aligned))
 
 
-def estimated(N: int) -> bool:
+def is_estimated(N: int) -> bool:
     """Whether extreme eigenvalues are estimates on so many points."""
     return N > EXACT_POINTS
 
@@ -63,7 +63,7 @@ def spectrum(S: Array) -> tuple[float, float, float]:
     the smallest eigenvalue or tr S < |S|_F tells it.
     """
     norm = float(np.linalg.norm(S))
-    if not estimated(len(S)):
+    if not is_estimated(len(S)):
         values = np.linalg.eigvalsh(S)
         return float(values[0]), float(values[-1]), (float(np.abs(values).sum()) / (norm or 1.0)) ** 2
     low, high = extreme_eigenvalues(S)
@@ -81,9 +81,9 @@ def centred(S: Array) -> Array:
 
 def target_alignment(S: Array, Y: Array) -> float:
     """Return the centred alignment of a kernel with YY' on the first n points, for centred columns of Y."""
-    n = len(Y)
-    norms = float(np.linalg.norm(centred(S[:n, :n])) * np.linalg.norm(Y.T @ Y))
-    return float((S[:n, :n] @ Y * Y).sum()) / norms if norms else np.nan
+    S = S[: len(Y), : len(Y)]
+    norms = float(np.linalg.norm(centred(S)) * np.linalg.norm(Y.T @ Y))
+    return float((S @ Y * Y).sum()) / norms if norms else np.nan
 
 
 def centred_alignments(given: Stack, sizes: list[float]) -> Array:
@@ -99,11 +99,10 @@ def centred_alignments(given: Stack, sizes: list[float]) -> Array:
     for part in chunks((m, N, N)):
         rows = symmetric_rows(given, part) / units
         rows -= means[:, None, :] + (means[:, part] - means.mean(axis=1)[:, None])[:, :, None]
-        flat = rows.reshape(m, -1)
-        inner[np.ix_(good, good)] += flat[good] @ flat[good].T
+        flat = rows.reshape(m, -1)[good]
+        inner[np.ix_(good, good)] += flat @ flat.T
     lengths = np.sqrt(inner.diagonal())
-    constant = lengths <= RANK_TOLERANCE * np.sqrt(norms)
-    lengths[constant | ~np.isfinite(sizes)] = np.nan
+    lengths[(lengths <= RANK_TOLERANCE * np.sqrt(norms)) | ~np.isfinite(sizes)] = np.nan
     found = inner / np.outer(lengths, lengths)
     np.fill_diagonal(found, np.where(np.isnan(lengths), np.nan, 1.0))
     return np.asarray(found)

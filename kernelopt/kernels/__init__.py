@@ -1,9 +1,8 @@
 """Base kernels on points of R^d and on strings, their sums and products, derived ones, and their text."""
 
 from kernelopt.kernels.base import Kernel, as_points
-from kernelopt.kernels.derived import normalized, on_columns, per_feature
+from kernelopt.kernels.derived import empirical_map, normalized, on_columns, per_feature
 from kernelopt.kernels.elementary import gaussian, identity, laplacian, linear, polynomial
-from kernelopt.kernels.empirical import empirical_map
 from kernelopt.kernels.profile import Profile
 from kernelopt.kernels.strings import as_strings, spectrum, weighted_degree
 from kernelopt.kernels.text import kernel_text, parse_kernel

@@ -109,11 +109,16 @@ class Kernel(ABC):
 
 def claims(kernel: Kernel) -> list[str]:
     """Return the classes outside kernelopt by whose word alone a kernel's function is completely monotone."""
-    if type(kernel).__module__.partition(".")[0] == "kernelopt":
-        parts = getattr(kernel, "parts", (getattr(kernel, "kernel", None),))
-        return [name for part in parts if isinstance(part, Kernel) for name in claims(part)]
-    profile = kernel.profile()
-    return [type(kernel).__qualname__] if profile is not None and profile.completely_monotone else []
+    read = [(part, part.profile()) for part in foreign(kernel)]
+    return [type(part).__qualname__ for part, profile in read if profile and profile.completely_monotone]
+
+
+def foreign(kernel: Kernel) -> list[Kernel]:
+    """Return the kernels of classes outside kernelopt that a kernel is made of."""
+    if type(kernel).__module__.partition(".")[0] != "kernelopt":
+        return [kernel]
+    parts = getattr(kernel, "parts", (getattr(kernel, "kernel", None),))
+    return [found for part in parts if isinstance(part, Kernel) for found in foreign(part)]
 
 
 def as_points(X: Any, what: str, like: Array | None = None) -> Array:

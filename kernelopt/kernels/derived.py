@@ -1,4 +1,4 @@
-"""Kernels made from another kernel: its normalisation, and its restriction to some columns."""
+"""Kernels made from others: normalised, of some columns, and of similarities to reference points."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kernelopt.errors import InputError, ParameterError, ShapeError
 from kernelopt.kernels.base import Domain, Kernel, as_points
 from kernelopt.kernels.profile import Profile
 from kernelopt.kernels.strings import as_strings
-from kernelopt.validation import Array, as_list, plain, shown, whole
+from kernelopt.validation import Array, as_float_array, as_list, plain, shown, whole
 
 LISTED_COLUMNS = 10  # of a kernel's repr: short, and yet different for kernels on different few columns
 
@@ -142,3 +142,39 @@ def per_feature(kernels: Kernel | Iterable[Kernel], d: int) -> _PerFeature:
         raise ShapeError("kernels must hold at least one kernel, got none. Pass [gaussian(1.0)], say.")
     features = range(whole(d, "d", wanted="an integer >= 1"))
     return _PerFeature(on_columns(kernel, j) for j in features for kernel in each)
+
+
+def empirical_map(S: ArrayLike, S_new: ArrayLike | None = None) -> Array:
+    """Return K = S S', the linear kernel of the rows of S, which are similarities to r reference points.
+
+    Parameters
+    ----------
+    S : array of shape (n, r) or (m, n, r)
+    S_new : array of shape (n_new, r) or (m, n_new, r), optional
+        The similarities of new points to the same references.
+
+    Returns
+    -------
+    array of shape (n, n) or (m, n, n)
+        With S_new the cross kernels S_new S', of shape (n_new, n) or (m, n_new, n).
+
+    Raises
+    ------
+    ShapeError
+        If S_new differs from S in more than the number of points.
+
+    Examples
+    --------
+    >>> from kernelopt.kernels import empirical_map
+    >>> empirical_map([[1.0, 2.0], [0.0, 1.0]]).tolist()
+    [[5.0, 2.0], [2.0, 1.0]]
+    """
+    features = as_float_array(S, "S", ndim=(2, 3))
+    new = features if S_new is None else as_float_array(S_new, "S_new", ndim=(2, 3))
+    if new.shape[:-2] != features.shape[:-2] or new.shape[-1] != features.shape[-1]:
+        raise ShapeError(
+            f"S_new must differ from S {features.shape} in the number of points only, got {new.shape}. "
+            "Compare the new points with the same references."
+        )
+    K = np.asarray(new @ np.swapaxes(features, -1, -2))
+    return (K + np.swapaxes(K, -1, -2)) / 2 if S_new is None else K

@@ -9,26 +9,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kernelopt.kernels.base import Kernel
-from kernelopt.kernels.profile import Metric, Profile
+from kernelopt.kernels.profile import Metric, Profile, distances
 from kernelopt.validation import Array, positive, whole
 
 SMALLEST_WIDTH = 1e-100  # the square of smaller numbers is close to the smallest normal number
 
 
-def squared_distances(X: Array, Z: Array | None = None) -> Array:
-    """Return |x_i - z_j|^2 for the rows of X and Z, where Z = None means X; the points should be centred.
-
-    The products |x|^2 - 2 x'z + |z|^2 lose digits where the points are far from the origin.
-    """
-    squares = np.einsum("ij,ij->i", X, X)
-    others = squares if Z is None else np.einsum("ij,ij->i", Z, Z)
-    distances: Array = X @ (X if Z is None else Z).T
-    distances *= -2
-    distances += squares[:, None] + others  # this sum first: then the result is symmetric where Z is X
-    np.maximum(distances, 0, out=distances)
-    if Z is None:
-        np.fill_diagonal(distances, 0.0)
-    return distances
+def exponential(d: Array, rate: float) -> Array:
+    """Return exp(rate d) as a new array."""
+    exponents = np.multiply(d, rate)
+    return np.exp(exponents, out=exponents)
 
 
 @dataclass(frozen=True)
@@ -38,10 +28,10 @@ class _Radial(Kernel):
     def __post_init__(self) -> None:
         object.__setattr__(self, "width", positive(self.width, "width"))
 
-    def _centred(self, X: Array, Z: Array | None) -> tuple[Array, Array | None]:
-        """Return the points in units of the width, less the mean of X: the kernels depend on x - z alone."""
+    def _distances(self, X: Array, Z: Array | None, metric: Metric) -> Array:
+        """Return the distances of points in units of the width; the mean of X does not matter for them."""
         centre = X.mean(axis=0)
-        return (X - centre) / self.width, None if Z is None else (Z - centre) / self.width
+        return distances((X - centre) / self.width, None if Z is None else (Z - centre) / self.width, metric)
 
     def _profile(self, metric: Metric, function: Callable[[Array], Array]) -> Profile | None:
         """Return the profile with own value one; None for a width whose square is no normal number."""
@@ -61,16 +51,10 @@ class gaussian(_Radial):
     """
 
     def gram(self, X: Array, Z: Array | None = None) -> Array:
-        return self.at_squares(squared_distances(*self._centred(X, Z)), self.width)
-
-    def at_squares(self, squares: Array, unit: float, out: Array | None = None) -> Array:
-        """Return the kernel at points with these squared distances, which are multiples of unit^2."""
-        ratio = unit / self.width
-        exponents = np.multiply(squares, -ratio * ratio / 2, out=out)
-        return np.exp(exponents, out=exponents)
+        return exponential(self._distances(X, Z, "sqeuclidean"), -0.5)
 
     def profile(self) -> Profile | None:
-        return self._profile("sqeuclidean", lambda d: self.at_squares(d, 1.0))
+        return self._profile("sqeuclidean", lambda d: exponential(d, -0.5 / self.width**2))
 
 
 @dataclass(frozen=True)
@@ -78,13 +62,10 @@ class laplacian(_Radial):
     """The Laplacian kernel, k(x, z) = exp(-|x - z|_1 / width), width > 0 in units of x."""
 
     def gram(self, X: Array, Z: Array | None = None) -> Array:
-        from scipy.spatial.distance import cdist  # here, since importing kernelopt should be quick
-
-        points, others = self._centred(X, Z)
-        return np.asarray(np.exp(-cdist(points, points if others is None else others, "cityblock")))
+        return exponential(self._distances(X, Z, "cityblock"), -1.0)
 
     def profile(self) -> Profile | None:
-        return self._profile("cityblock", lambda d: np.exp(-d / self.width))
+        return self._profile("cityblock", lambda d: exponential(d, -1 / self.width))
 
 
 @dataclass(frozen=True)

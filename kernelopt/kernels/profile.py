@@ -75,3 +75,34 @@ class Profile:
     def distance(self) -> tuple[Metric | None, tuple[int, ...] | None]:
         """The distance: kernels of equal `distance` are functions of the same numbers."""
         return self.metric, self.columns
+
+
+def distances(X: Array, Z: Array | None, metric: Metric | None) -> Array:
+    """Return the distances between the rows of X and Z, shape (len(X), len(Z)); zeros if metric is None.
+
+    Z = None means X. For squared Euclidean distances the points should have mean zero.
+    """
+    if metric == "sqeuclidean":
+        return squared_distances(X, Z)
+    others = X if Z is None else Z
+    if metric is None:
+        return np.zeros((len(X), len(others)))
+    from scipy.spatial.distance import cdist  # here, since importing kernelopt should be quick
+
+    return np.asarray(cdist(X, others, metric))
+
+
+def squared_distances(X: Array, Z: Array | None = None) -> Array:
+    """Return |x_i - z_j|^2 for the rows of X and Z, where Z = None means X; the points should be centred.
+
+    The products |x|^2 - 2 x'z + |z|^2 lose digits where the points are far from the origin.
+    """
+    squares = np.einsum("ij,ij->i", X, X)
+    others = squares if Z is None else np.einsum("ij,ij->i", Z, Z)
+    found: Array = X @ (X if Z is None else Z).T
+    found *= -2
+    found += squares[:, None] + others  # this sum first: then the result is symmetric where Z is X
+    np.maximum(found, 0, out=found)
+    if Z is None:
+        np.fill_diagonal(found, 0.0)
+    return found

@@ -23,7 +23,7 @@ from kernelopt.kernels.elementary import gaussian, identity, laplacian, linear, 
 from kernelopt.kernels.strings import spectrum, weighted_degree
 from kernelopt.records import register
 from kernelopt.validation import is_real, shown
-from kernelopt.validation.options import suggestion
+from kernelopt.validation.messages import suggestion
 
 OWN: dict[str, type[Kernel]] = {
     kind.__name__: kind

@@ -16,7 +16,7 @@ from kernelopt.errors import InputError, LabelError, ShapeError
 from kernelopt.losses.curve import Curve, descent, piecewise_intercept
 from kernelopt.losses.perspective import Scaling, curve_perspective, read_scaling
 from kernelopt.losses.weights import Weight, per_sample
-from kernelopt.numerics.ball import Ball, accumulated
+from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.roots import last_above
 from kernelopt.numerics.rounding import TERM_ROUNDINGS, Bounded, dot
 from kernelopt.validation import Array, as_labels, as_targets, positive, shown
@@ -150,7 +150,7 @@ class Loss(ABC):
         if self.quadratic:
             linear, curvature, l1, _, _ = self.curve(y)
             size = float((a * (np.abs(linear - t) + curvature * a / 2 + l1)).sum())
-        loss = accumulated(value, size, t.size + TERM_ROUNDINGS, slopes @ reach)
+        loss = Ball.computed(value, size, t.size + TERM_ROUNDINGS, slopes @ reach)
         return float((loss + penalty).above)
 
     def bounded_dual_value(self, alpha: Array, y: Array) -> Bounded:
@@ -164,11 +164,11 @@ class Loss(ABC):
         terms = alpha.size + TERM_ROUNDINGS
         if not self.quadratic:
             value = self.dual_value(alpha, y)
-            found = accumulated(value, abs(value) + np.abs(alpha).sum(), terms)
+            found = Ball.computed(value, abs(value) + np.abs(alpha).sum(), terms)
         else:
             linear, curvature, l1, _, _ = self.curve(y)
             rest = (curvature * alpha) @ alpha / 2 + l1 @ np.abs(alpha)
-            found = Ball(*dot(linear, alpha)) - accumulated(rest, rest, terms)
+            found = Ball(*dot(linear, alpha)) - Ball.computed(rest, rest, terms)
         return Bounded(float(found.mid), float(found.rad))
 
     def dual_value(self, alpha: Array, y: Array) -> float:

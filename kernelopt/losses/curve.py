@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelopt.numerics.roots import last_above, step_zeros
-from kernelopt.validation import Array
+from kernelopt.validation import Array, Index, Mask
 
+FREE_MARGIN = 1e-9  # relative distance from its bounds at which an entry of alpha is free
 ROUNDING = 1e-13  # a sum below this share of the sum of absolute values counts as zero
 
 
@@ -21,6 +22,21 @@ class Curve(NamedTuple):
     l1: Array
     lower: Array
     upper: Array
+
+    def at(self, samples: Index) -> Curve:
+        """Return the curve of some samples."""
+        return Curve(*(np.ascontiguousarray(of[samples]) for of in self))
+
+    def free(self, a: Array, margin: float = FREE_MARGIN) -> Mask:
+        """Return which entries of a are inside their bounds and not at a kink, where the dual is smooth.
+
+        `margin` is the distance from them, relative to the distance of the bounds, or without a bound to the
+        largest entry.
+        """
+        width = self.upper - self.lower
+        width = margin * np.where(np.isfinite(width), width, np.abs(a).max(initial=0.0))
+        inside = (a > self.lower + width) & (a < self.upper - width)
+        return np.asarray(inside & ((self.l1 == 0) | (np.abs(a) > width)))
 
     def responder(self) -> Callable[[Array], Array]:
         """Return the function t -> argmax_a l(a) - a't."""

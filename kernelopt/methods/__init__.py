@@ -10,9 +10,8 @@ from kernelopt.methods.lp_ball.interleaved import Interleaved
 from kernelopt.methods.lp_ball.smooth_dual import SmoothDual
 from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.methods.mirror_descent.method import MirrorDescent
-from kernelopt.methods.pricing import Price, price
-from kernelopt.methods.screening import screen
-from kernelopt.methods.similarity import FirstOrderDual
+from kernelopt.methods.pricing import Price, price, screen
+from kernelopt.methods.similarity.method import FirstOrderDual
 from kernelopt.methods.solution import Learned, Solution
 from kernelopt.methods.solve import DEFAULT_TOL, SolveOptions, register_method, solve
 from kernelopt.methods.spectral_master.method import SpectralMaster

@@ -18,9 +18,8 @@ Callback = Callable[[dict[str, Any]], Any]
 History = tuple[tuple[float, float, float], ...]
 # A call may exceed its time limit by half a second and a tenth of it. A certificate may use these parts of
 # that, and so may reading the problem, and the last resort: the certificate without solvers and training.
-GRACE_SECONDS, GRACE_SHARE = 0.12, 0.02
-LAST_SECONDS, LAST_SHARE = 0.2, 0.05
-SAMPLE_SECONDS, SAMPLE_SHARE = 0.2, 0.05  # for machines on a sample, where no method has a point
+GRACE = 0.12, 0.02
+LAST = 0.2, 0.05  # and so many for machines on a sample, where no method has a point
 STALL, PROGRESS = 50, 1e-3  # stalled: that many reports reduce the gap by less than this share of it
 ROUNDING = "it is limited by rounding. Rescale the kernels to a mean diagonal near one, or centre them"
 STALLED = f"its bounds no longer come nearer: {ROUNDING}"
@@ -151,6 +150,12 @@ class Control(Call):
         distances = [self._history[k][2] - self._history[k][1] for k in (-1 - STALL, -1)]
         return bool(distances[1] > (1 - PROGRESS) * distances[0])
 
+    def stall(self) -> bool:
+        """Say that the bounds no longer come nearer, if they do not; return whether they do not."""
+        if self.stalled:
+            self.stopped = STALLED
+        return self.stalled
+
     def running(self, method: str, certification: float = 0.0, budget: float = np.inf) -> Control:
         """Start the clock of a method that may take `budget` seconds; return the control, as a context.
 
@@ -181,38 +186,35 @@ class Control(Call):
         finally:
             self.certify_seconds += self.seconds - began
 
-    def exceed_limit(self, last: bool = False) -> None:
-        """Let a certificate, or reading the problem, exceed the time limit; HURRY seconds after Ctrl-C.
+    def exceed_limit(self, by: tuple[float, float] = GRACE, *, last: bool = False) -> None:
+        """Let a certificate, or other work, exceed the time limit by seconds and a share of it.
 
-        The `last` resort has no deadline: a machine that others use too would prevent even a short one. Its
-        decompositions may take so many seconds, as predicted.
+        It is HURRY seconds after Ctrl-C. The `last` resort has no deadline: a machine that others use too
+        would prevent even a short one. Its decompositions may take so many seconds, as predicted.
         """
         self._deadline = self._budget_end = self._allowance = np.inf
         if last:
             self._allowance = self.last_seconds
-        else:
-            self._allow(GRACE_SECONDS, GRACE_SHARE)
+            return
+        limit = np.inf if self.time_limit is None else self.time_limit
+        reached = self.seconds if self.hurried else max(self.seconds, limit)
+        self._deadline = self.began + reached + self._excess(*by)
 
     @property
     def last_seconds(self) -> float:
         """The seconds that the last resort may take, as predicted."""
         left = 0.0 if self.hurried else min(self.remaining_in_call, self.time_limit or 0.0)
-        return left + self._excess(LAST_SECONDS, LAST_SHARE)
-
-    def allow_sample(self) -> None:
-        """Let a training on a sample exceed the time limit, or take HURRY seconds of an interrupted call."""
-        self._deadline = self._budget_end = self._allowance = np.inf
-        self._allow(SAMPLE_SECONDS, SAMPLE_SHARE)
+        return left + self._excess(*LAST)
 
     def _excess(self, seconds: float, share: float) -> float:
         """Return by how many seconds a time limit may be exceeded, or an interruption."""
         limit = np.inf if self.time_limit is None else self.time_limit
         return HURRY if self.hurried else seconds + share * limit
 
-    def _allow(self, seconds: float, share: float) -> None:
-        limit = np.inf if self.time_limit is None else self.time_limit
-        reached = self.seconds if self.hurried else max(self.seconds, limit)
-        self._deadline = self.began + reached + self._excess(seconds, share)
+    def counted(self, most: int, of: str = "iterations") -> Iterator[int]:
+        """Count the iterations of a method; where they are used up, that is why it has ended."""
+        yield from range(most)
+        self.stopped = f"{most} {of} were made"
 
     def report(
         self,

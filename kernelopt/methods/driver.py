@@ -15,7 +15,7 @@ from kernelopt.certificates.multiplier import constraint_multipliers
 from kernelopt.errors import ConvergenceWarning, KerneloptError, MethodError, SolverError, TimeLimitError
 from kernelopt.grams import check_leading_blocks
 from kernelopt.language.terms import terms
-from kernelopt.methods.control import ROUNDED, Control
+from kernelopt.methods.control import LAST, ROUNDED, Control
 from kernelopt.methods.describe import learned_machine, only_vector, write_back
 from kernelopt.methods.fallback import fallback_outcome
 from kernelopt.methods.learned import weights_of
@@ -90,7 +90,7 @@ def drive(structure: Structure, candidates: Sequence[Candidate], control: Contro
     named = any(value is not None for value in given) and not control.ended_by_caller
     useful = sequence.found and (sequence.trained or not control.ended_by_caller)
     if not useful and isinstance(sequence.failure, SolverError | None) and not named:
-        control.allow_sample()
+        control.exceed_limit(LAST)
         control.delay_interrupts()
         outcome = None
         with control:

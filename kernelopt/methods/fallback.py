@@ -15,8 +15,7 @@ from kernelopt.language.learner import on_labelled
 from kernelopt.language.terms import terms
 from kernelopt.learner import BlockMachine, Machine
 from kernelopt.losses import Loss
-from kernelopt.methods.engine.restricted import RestrictedLoss
-from kernelopt.methods.engine.working_set import with_each_label
+from kernelopt.methods.engine.working_set import RestrictedLoss, with_each_label
 from kernelopt.methods.method import Outcome
 from kernelopt.methods.results import matrix_seconds
 from kernelopt.numerics.compiling import numba_clock

@@ -58,9 +58,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kernelopt.certificates import Certificate
+from kernelopt.errors import InputError
 from kernelopt.grams.caching import pieces
 from kernelopt.learner import Machine
-from kernelopt.numerics.rounding import UNDERFLOW, gamma, upwards
+from kernelopt.numerics.ball import Ball
+from kernelopt.numerics.factors import semidefinite_beyond
+from kernelopt.numerics.rounding import UNDERFLOW
 from kernelopt.running import check
 from kernelopt.structure.ball import BallProblem
 from kernelopt.validation import Array, Index, Mask
@@ -70,16 +74,33 @@ STEEP_SHARE = 0.125  # of the room of a kernel, and of sqrt(2 G): what the sampl
 PARTS = 8  # of a group of kernels, which are tested together and then in halves
 ENTRY = 60.0  # operations that take as long as reading an entry: 6 ns
 AT_ONCE = 1 << 17  # entries of all kernels that are held at a time: 1 MB, for a fast cache
-ROUNDINGS = 32  # more than those of an entry or a term beside the sums
+ROUNDINGS = 32  # more than those of a number of a loss, or of an entry or a term beside the sums
 
 
-def screened(
-    read: BallProblem,
-    w: Array,
-    machine: Machine,
-    lower: float,
-    most: float = np.inf,
-) -> Mask:
+def zero_kernels(certificate: Certificate, read: BallProblem, most: float = np.inf) -> tuple[str, ...]:
+    """Return the names of kernels whose weight is zero at every optimum, by the bounds of a certificate.
+
+    Parameters
+    ----------
+    certificate : Certificate, of a feasible point
+    read : BallProblem, with p = 1 and without prices
+    most : float
+        As for `screened`.
+    """
+    machine, theta = machine_of(certificate)
+    proved = screened(read, theta / read.reach, machine, certificate.lower, most)
+    return tuple(name for name, gone in zip(read.whole.names, proved, strict=True) if gone)
+
+
+def machine_of(certificate: Certificate) -> tuple[Machine, Array]:
+    """Return the machine that attains the upper bound of a certificate, and the weights of its kernel."""
+    if not certificate.feasible or not isinstance(certificate.machines[0], Machine):
+        raise InputError("the solution must have a feasible point, got none. Solve the problem longer.")
+    theta = np.concatenate([np.ravel(value) for value in certificate.point.values()])
+    return certificate.machines[0], np.maximum(theta, 0.0)
+
+
+def screened(read: BallProblem, w: Array, machine: Machine, lower: float, most: float = np.inf) -> Mask:
     """Return which kernels have weight zero at every optimum, shape (m,), as proved above.
 
     Parameters
@@ -94,8 +115,8 @@ def screened(
         Operations of all proofs together, at most. The easiest kernels are tried first.
     """
     proved = np.zeros(w.size, dtype=bool)
-    bound = (lower - read.offset - gamma(8) * (abs(lower) + abs(read.offset))) / read.factor
-    distance = Distance(read, w, machine, bound)
+    bound = (Ball(lower) - rounded(read.offset)) / rounded(read.factor)
+    distance = Distance(read, w, machine, float(bound.below))
     # Kernels with more room are easier to exclude, and the easy ones are tested together.
     easiest = np.argsort(-distance.room, kind="stable")
     groups = [easiest[: np.count_nonzero(distance.room > 0)]]
@@ -123,33 +144,34 @@ class Distance:
     """
 
     def __init__(self, read: BallProblem, w: Array, machine: Machine, lower: float) -> None:
-        m, n = w.size, read.y.size
+        n = read.y.size
         self.read, self.w, self.alpha = read, w, machine.alpha
-        self.room = np.zeros(m)
-        gap = upwards(machine.value - lower)
+        self.room = np.zeros(w.size)
+        gap = float((Ball(machine.value) - lower).above)
         if not np.isfinite(gap) or n == 0:
             return
-        self.G = G = max(gap, UNDERFLOW)
-        self.relative = relative = gamma(2 * n + m + ROUNDINGS)
+        self.G = max(gap, UNDERFLOW)
+        self.terms = 2 * n + w.size + ROUNDINGS  # of the sums of entries of kernels
         whole, reach, alpha = read.whole, read.reach, machine.alpha
         # |K_m,ij| <= sizes_mi sizes_mj
-        self.sizes = sizes = np.sqrt(reach[:, None] * whole.magnitudes[:, :n])
-        reached = sizes @ np.abs(alpha)
-        s, error = reach * whole.forms(alpha), relative * reached**2 + UNDERFLOW
-        inside = w / max(1.0, upwards(float(w.sum()) * (1 + relative)))
-        length = (1 - relative) * np.sqrt(max(float(inside @ (s - error)), 0.0))
-        length -= (1 + relative) * np.sqrt(2 * G)
-        self.room = length - (1 + relative) * np.sqrt(np.maximum(s + error, 0.0))
+        self.sizes = sizes = (Ball(reach[:, None]) * Ball(whole.magnitudes[:, :n])).power(0.5).above
+        reached = (sizes @ Ball(np.abs(alpha))).above
+        s = Ball.computed(reach * whole.forms(alpha), reached**2, self.terms)
+        inside = (Ball(w) / max(1.0, float(Ball(w).sum().above))).below
+        length = (inside @ s).power(0.5) - (Ball(self.G) * 2).power(0.5)
+        self.room = (length - s.power(0.5)).below
         if not (self.room > 0).any():
             return
         t = whole.storage.image(reach * w, alpha)[:n] + machine.intercept
-        error_of_t = relative * (w @ (sizes * reached[:, None]) + np.abs(t) + abs(machine.intercept))
-        self.near = near = curvatures(read, alpha, t, error_of_t, G)
+        size = w @ (sizes * reached[:, None]) + np.abs(t) + abs(machine.intercept)
+        self.near = near = curvatures(read, alpha, Ball.computed(t, size, self.terms), self.G)
         sloping = np.isfinite(near.slope)  # elsewhere alpha_i has one value, and d_i = 0
-        H = (1 + relative) * (G + float(near.slope[sloping] @ near.distance[sloping]))
+        H = near.slope[sloping] @ Ball(near.distance[sloping]) + self.G
         # What a sample of R costs, at a kernel whose entries on the diagonal are one.
-        self.costs = np.divide(H, near.slope, out=np.full(n, np.inf), where=near.slope > 0)
-        self.of_w = self.costs * np.sqrt(w @ sizes**2)
+        self.costs = (Ball(H.above) / Ball(near.slope)).above
+        with np.errstate(invalid="ignore"):  # zero times an infinite cost
+            of_w = Ball(self.costs) * (w @ (Ball(sizes) * Ball(sizes))).power(0.5)
+        self.of_w = of_w.above
 
     def flat(self, group: Index) -> Index:
         """Return F for a group of kernels: the samples whose slopes are not large enough for all of them."""
@@ -166,28 +188,28 @@ class Distance:
         For c_m of the kernels m it is enough that M - sum_m K_m[F, F] / c_m is positive semidefinite. The
         entries of the kernels are read once, for the sums over a few parts of the group.
         """
-        relative, sizes = self.relative, self.sizes
         if not F.size:
             return group, []
-        steep = np.ones(self.alpha.size, dtype=bool)
-        steep[F] = False
-        costs = self.costs[steep]
-        left = self.room[group] - (1 + relative) * (costs * sizes[group][:, steep]).max(axis=1, initial=0.0)
-        radius = np.sqrt(2 * (self.G + float(self.near.extra[F].sum())))
-        squared_radius = (1 + relative) * (radius + self.of_w[steep].max(initial=0.0)) ** 2
-        squares, rho = sizes[:, F] ** 2, 0.0
+        R = np.setdiff1d(np.arange(self.alpha.size), F)
+        costs, room = self.costs[R], self.room[group]
+        left = (Ball(room[:, None]) - Ball(costs) * Ball(self.sizes[group][:, R])).below.min(
+            axis=1, initial=np.inf
+        )
+        left = np.minimum(left, room)
+        radius = ((Ball(self.near.extra[F]).sum() + self.G) * 2).power(0.5) + self.of_w[R].max(initial=0.0)
+        squared_radius, rho = radius * radius, 0.0
+        squares = self.sizes[:, F] ** 2
         if self.read.bias:
-            total = abs(float(self.alpha.sum())) + relative * float(np.abs(self.alpha).sum())
-            total += float(costs.max(initial=0.0))
+            total = Ball(self.alpha).sum().absolute() + costs.max(initial=0.0)
             rho = float((self.w @ squares).mean())
-            squared_radius += (1 + relative) * rho * total**2
-        if not np.isfinite(squared_radius):
+            squared_radius = squared_radius + total * total * rho
+        if not np.isfinite(squared_radius.above):
             return group[:0], []
         parts = np.array_split(np.arange(group.size), min(PARTS, group.size))
         weights = np.zeros((1 + len(parts), self.w.size))
         weights[0] = self.w
         for row, part in zip(weights[1:], parts, strict=True):
-            row[group[part]] = (1 + relative) * squared_radius / left[part] ** 2
+            row[group[part]] = (squared_radius / (Ball(left[part]) * left[part])).above
         matrices, magnitudes = self._combined(weights, F), weights @ squares
         M, diagonal, lam = matrices[0] + rho, magnitudes[0] + rho, self.near.lam[F]
         proved, unproved, untested = [group[:0]], [], [(0, len(parts))]
@@ -196,7 +218,7 @@ class Distance:
             rows = slice(1 + first, 1 + last)
             check()
             other, sums = matrices[rows].sum(axis=0), magnitudes[rows].sum(axis=0)
-            if dominated(M, lam, other, (diagonal, sums), relative):
+            if dominated(M, lam, other, diagonal + sums, self.terms):
                 proved += [group[part] for part in parts[first:last]]
             elif last - first > 1:
                 middle = (first + last) // 2
@@ -213,9 +235,7 @@ class Distance:
         found, scaled = np.zeros((len(weights), F.size, F.size)), weights * self.read.reach
         for part in pieces(F.size, self.w.size * F.size, AT_ONCE):
             K = self.read.whole.storage.between(F[part], F[: part.stop])
-            found[:, part, : part.stop] = (scaled @ K.reshape(self.w.size, -1)).reshape(
-                len(weights), -1, part.stop
-            )
+            found[:, part, : part.stop] = np.tensordot(scaled, K, 1)
         return found
 
 
@@ -237,70 +257,67 @@ class Curvatures(NamedTuple):
     distance: Array
 
 
-def curvatures(read: BallProblem, alpha: Array, t: Array, error: Array, gap: float) -> Curvatures:
+def curvatures(read: BallProblem, alpha: Array, t: Ball, gap: float) -> Curvatures:
     """Return lam, e and the slopes with phi_i(a*_i) >= 1/2 lam_i d_i^2 - e_i, as derived above.
 
     Parameters
     ----------
-    alpha, t : arrays of shape (n,)
-    error : array of shape (n,)
-        A bound of the error of t.
+    alpha : array of shape (n,)
+    t : Ball of shape (n,)
     gap : float
         G; no phi_i exceeds it at a*.
     """
     loss, y = read.loss, read.y
     linear, _, l1, lower, upper = loss.curve(y)
     width = np.maximum(upper - alpha, alpha - lower)
-    nu, r = np.maximum(loss.concavity(y), 0.0), loss.response(t, y)
+    nu, r = np.maximum(loss.concavity(y), 0.0), loss.response(t.mid, y)
     known = np.isfinite(r)  # by rounding the hard margin is violated, and then phi_i >= 0 is all that is used
     r = np.where(known, r, alpha)
-    distance = np.abs(alpha - r) + gamma(ROUNDINGS) * (np.abs(alpha) + np.abs(r))
+    slope, lam = np.zeros(alpha.size), np.zeros(alpha.size)
     with np.errstate(all="ignore"):
-        distance += np.where(nu > 0, error / nu, 0.0)  # a response has a derivative of at most 1 / nu
-        slope = np.zeros(alpha.size)
+        error_of_r = np.where(nu > 0, t.rad / nu, 0.0)  # a response has a derivative of at most 1 / nu
+        distance = (rounded(alpha) - rounded(r) + Ball(np.zeros(r.size), error_of_r)).size
         if loss.quadratic:  # the slopes of phi_i on both sides of r_i
-            rounded = error + gamma(ROUNDINGS) * (np.abs(linear) + l1 + nu * np.abs(r) + np.abs(t))
-            rising = t - linear + nu * r
-            right = np.where(r >= upper, np.inf, rising + np.where(r >= 0, l1, -l1)) - rounded
-            left = np.where(r <= lower, np.inf, -rising + np.where(r <= 0, l1, -l1)) - rounded
+            rising, jump = t - rounded(linear) + rounded(nu) * Ball(r), rounded(l1)
+            right = np.where(r >= upper, np.inf, (rising + jump * np.where(r >= 0, 1.0, -1.0)).below)
+            left = np.where(r <= lower, np.inf, (jump * np.where(r <= 0, 1.0, -1.0) - rising).below)
             slope = np.where(known, np.maximum(np.minimum(left, right), 0.0), 0.0)
-        corner = np.where((nu == 0) & np.isfinite(slope) & (slope * width > gap), slope**2 / gap, 0.0)
-    lam = np.where(nu > 0, nu / 2, np.where(np.isfinite(corner), corner, 0.0))
-    extra = lam * distance**2
+        corner = (nu == 0) & np.isfinite(slope) & (slope * width > gap)
+    lam[corner] = (Ball(slope[corner]) * slope[corner] / gap).below
+    lam = np.where(nu > 0, (rounded(nu) * 0.5).below, np.where(np.isfinite(lam), lam, 0.0))
+    extra = (Ball(lam) * distance * distance).above
     others = (lam == 0) & np.isfinite(width) & (width > 0)
     if others.any():
         extra[others] = BOX_SHARE * gap / others.sum()
-        lam[others] = 2 * extra[others] / width[others] ** 2
-    up = 1 + gamma(alpha.size + ROUNDINGS)
-    return Curvatures(lam * (1 - gamma(ROUNDINGS)), extra * up, slope, distance * up)
+        wide = rounded(width[others])
+        lam[others] = (Ball(extra[others]) * 2 / (wide * wide)).below
+    return Curvatures(lam, extra, slope, distance)
 
 
-def dominated(K: Array, lam: Array, other: Array, sizes: tuple[Array, Array], relative: float) -> bool:
+def rounded(x: Array | float) -> Ball:
+    """Return numbers of a loss or a problem with the errors of a few operations."""
+    return Ball.computed(x, np.abs(x), ROUNDINGS)
+
+
+def dominated(K: Array, lam: Array, other: Array, bound: Array, terms: int) -> bool:
     """Whether K + diag(lam) - other is proved to be positive semidefinite.
 
     Parameters
     ----------
     K, other : arrays of shape (n, n)
-        Symmetric; only their lower triangles are read.
+        Symmetric; only their lower triangles are read. Their entries are computed sums of `terms` terms.
     lam : array of shape (n,)
-    sizes : two arrays of shape (n,)
-        Bounds of the diagonals whose geometric means bound the entries of K and of the other matrix.
-    relative : float
-        A bound of the relative errors of the entries, with respect to these bounds.
+    bound : array of shape (n,)
+        Bounds of the diagonals of K + other, whose geometric means bound the sums of the absolute values.
     """
-    n = lam.size
-    S = K - other
-    S[np.diag_indices(n)] += lam
-    diagonal, bound = np.diag(S), sizes[0] + lam + sizes[1]
+    S, diagonal = K - other, np.einsum("ii->i", K) - np.einsum("ii->i", other) + lam
+    np.einsum("ii->i", S)[:] = diagonal
+    bound = bound + lam
     if not (np.isfinite(S).all() and (diagonal > 0).all() and np.isfinite(bound).all()):
         return False
     unit = np.exp2(-np.round(np.log2(diagonal) / 2))
     S = unit[:, None] * S * unit
-    factor = gamma(n + 2)
-    shift = factor / (1 - factor) * float(np.trace(S)) + relative * float(unit**2 @ bound)
-    S[np.diag_indices(n)] -= upwards(shift * (1 + gamma(n + ROUNDINGS)))
-    try:
-        np.linalg.cholesky(S)  # it reads the lower triangle
-    except np.linalg.LinAlgError:
-        return False
-    return True
+    # The errors of the entries are below `error`, as those of the next sums are: 4 - 2 - 1 > 0 is left.
+    error = float(Ball.computed(0.0, unit**2 @ bound, terms + 2 * lam.size).above)
+    S[np.diag_indices(lam.size)] -= 4 * error
+    return semidefinite_beyond(S, 2 * error)

@@ -1,18 +1,62 @@
-"""Parts that all methods on an l_p ball share: the starting point, the outcome and the predicted cost."""
+"""What all methods on an l_p ball share: the start, the reports, the outcome and the predicted cost."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from typing import ClassVar
+
 import numpy as np
 
+from kernelopt.certificates.separability import check_separable
+from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import Control
-from kernelopt.methods.method import Cost, Outcome
+from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.numerics.norms import lp_length
-from kernelopt.structure.ball import BallProblem
+from kernelopt.structure.ball import BallProblem, read_ball
+from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array
 
 FIXED = 5e-3  # seconds of a call that are spent on reading the problem and describing the solution
 PASS = 1e-9  # seconds to read an entry of a kernel: eight bytes at about 8 GB/s
 EQUAL = 1e-3  # share of equal weights in a warm start, since the updates keep a zero weight at zero
+
+
+class BallMethod(Method):
+    """A method for one risk over an l_p ball of weights, which alternates between w and alpha in some way."""
+
+    advice: ClassVar[str]
+
+    def match(self, structure: Structure) -> BallProblem | str:
+        """Return the problem over an l_p ball, or why it is none."""
+        return read_ball(structure)
+
+    def remedy(self, match: BallProblem) -> str:
+        """Return what to try where the gap stays above the tolerance."""
+        return self.advice
+
+    def run(self, match: BallProblem, control: Control) -> Outcome | None:
+        check_separable(match.learner)
+        with control:
+            self.minimise(match, control, *warm_start(match, control))
+        return ball_outcome(match, control, self.remedy(match))
+
+    @abstractmethod
+    def minimise(self, read: BallProblem, control: Control, w: Array, alpha: Array | None) -> None:
+        """Report weights and dual variables to the control from a start, until it says stop."""
+
+
+def report_on_ball(
+    read: BallProblem, control: Control, w: Array, alpha: Array, s: Array, upper: float, **state: float
+) -> bool:
+    """Report w, alpha with the forms s, and the upper bound; return whether to stop."""
+    return control.report(
+        read.lower(alpha, s),
+        upper,
+        point=read.reach * w,
+        proof=alpha,
+        machines=[alpha],
+        state=kept(w=w, alpha=alpha, **state),
+    )
 
 
 def warm_start(read: BallProblem, control: Control) -> tuple[Array, Array | None]:

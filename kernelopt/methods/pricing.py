@@ -1,4 +1,4 @@
-r"""`price`: what one more kernel can change of the optimum, bounded from both sides.
+r"""`price` and `screen`: what one more kernel can change of the optimum, and which kernels cannot.
 
 With one more kernel K_0 the dual of l_p multiple kernel learning has the same domain, and its norm one more
 entry: max_a l(a) - 1/2 |(s(a), s_0(a))|_q with s_0(a) = a'K_0 a. So the alpha of a solution, or any other,
@@ -30,15 +30,14 @@ from kernelopt.grams.evaluated import KernelFunction, KernelStorage
 from kernelopt.kernels import Kernel
 from kernelopt.language import combine, lp_ball, risk
 from kernelopt.learner import Machine, learn
-from kernelopt.methods.gap_safe import screened
-from kernelopt.methods.screening import ball_of, machine_of
+from kernelopt.methods.gap_safe import machine_of, screened, zero_kernels
 from kernelopt.methods.solution import Solution
+from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.norms import lp_length
-from kernelopt.numerics.rounding import upwards
 from kernelopt.plain_tables import html_table
 from kernelopt.structure import Structure
 from kernelopt.structure.ball import BallProblem, read_ball
-from kernelopt.validation import Array, as_symmetric
+from kernelopt.validation import Array, as_symmetric, shown
 
 SEARCHED = 1e-3  # accuracy of the new weight: the value is flat near the best one
 EVALUATIONS = 30  # of the value at most; fifteen are usual
@@ -140,14 +139,14 @@ def price(solution: Solution, kernel: KernelFunction | Grams | ArrayLike) -> Pri
     found = [certify(problem, weights=v, alpha=alpha, retrain=False) for _, v, alpha in candidates]
     best = int(np.argmin([one.upper for one in found]))
     lower, upper = max(one.lower for one in found), min(found[best].upper, solution.upper)
-    at_least = -upwards(upper - solution.lower)
+    at_least = float((Ball(solution.lower) - upper).below)
     if at_least <= 0 and is_unchanged(extended, np.append(w, 0.0), machine, lower):
         return Price(new.names[0], False, 0.0, 0.0, solution.lower, solution.upper, 0.0)
     return Price(
         kernel=new.names[0],
         helps=True if at_least > 0 else None,
         at_least=max(at_least, 0.0),
-        at_most=max(upwards(solution.upper - lower), 0.0),
+        at_most=max(float((Ball(solution.upper) - lower).above), 0.0),
         lower=lower,
         upper=upper,
         weight=float(candidates[best][0]) * scale,
@@ -242,3 +241,66 @@ def is_unchanged(extended: BallProblem, w: Array, machine: Machine, lower: float
     if extended.p > 1:
         return False
     return bool(screened(extended, w, machine, lower)[-1])
+
+
+def screen(solution: Solution) -> tuple[str, ...]:
+    """Return the names of kernels that are proved to have weight zero at every optimum.
+
+    The proof is a gap-safe rule for weights on a simplex: an l_1 ball, or a trace. From the bounds of the
+    solution it follows how far its dual variables are from optimal ones, and hence how large alpha'K_m alpha
+    can be there. A kernel is named if that is below the largest. Rounding errors are included. A smaller gap
+    names more kernels, but never one of two equal kernels that tie for the largest.
+
+    Several kernels are proved together, by a Cholesky factorisation whose order is the number of samples that
+    are not far from the kinks of their losses.
+
+    Parameters
+    ----------
+    solution : Solution
+        Of a problem with one risk and p = 1.
+
+    Returns
+    -------
+    tuple of str
+        Names of `grams.names`, in their order. The problem without these kernels has the same optima.
+
+    Raises
+    ------
+    InputError
+        If the solution is of no such problem.
+
+    Examples
+    --------
+    >>> import numpy as np, kernelopt as ko
+    >>> from formulations import lp_norm
+    >>> kernels = ko.Grams.from_array([np.eye(2), [[1.0, -1.0], [-1.0, 1.0]]], ["identity", "labels"])
+    >>> ko.screen(lp_norm.primal(kernels, [1, -1], p=1).solve("exact"))
+    ('identity',)
+    """
+    read = ball_of(solution, "screen")
+    if read.p != 1:
+        raise InputError(
+            f"screen needs weights on a simplex, p = 1, got p = {read.p:g}: for p > 1 no weight of a kernel "
+            "with alpha'K alpha > 0 is zero. Read solution.weights."
+        )
+    return zero_kernels(solution.certificate, read)
+
+
+def ball_of(solution: Any, caller: str) -> BallProblem:
+    """Return the problem of a solution as a `BallProblem`, or raise where it is none."""
+    if not isinstance(solution, Solution):
+        raise InputError(
+            f"solution must be a Solution in {caller}, got {shown(solution)} ({type(solution).__name__}). "
+            "Pass what solve has returned."
+        )
+    if solution.problem is None:
+        raise InputError(
+            f"{caller} needs the problem of the solution, got a solution that was pickled. Solve it again."
+        )
+    read = read_ball(Structure(solution.problem))
+    if isinstance(read, str):
+        raise MethodError(
+            f"{caller} needs one risk and weights in an l_p ball or of a given trace, got another problem: "
+            f"{read}. Solve it with and without the kernel instead."
+        )
+    return read

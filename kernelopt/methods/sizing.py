@@ -35,8 +35,8 @@ class Size:
         The cones of the explicit problem.
     relaxed : Cones or None
         The cones of the problem that bounds it from below; None where no conic solve is needed.
-    closed_seconds : float
-        Seconds of the bound where no conic solve is needed.
+    certification_seconds : float
+        Predicted time of a lower bound: conic solves with affine minorants in place of the risks.
     """
 
     semidefinite: tuple[int, ...]
@@ -45,7 +45,7 @@ class Size:
     variables: int
     cones: Cones
     relaxed: Cones | None
-    closed_seconds: float = CLOSED_SECONDS
+    certification_seconds: float
 
     @property
     def order(self) -> int:
@@ -68,26 +68,19 @@ class Size:
         return self.cones.compilation_seconds + self.cones.solve_seconds
 
     @property
-    def certification_seconds(self) -> float:
-        """Predicted time of a lower bound: conic solves with affine minorants in place of the risks."""
-        return bound_seconds(self.relaxed, self.closed_seconds)
-
-    @property
     def memory(self) -> float:
         """Predicted peak memory in bytes of the solver that is tried first."""
         return self.cones.memory
 
 
-def bound_seconds(relaxed: Cones | None, closed_seconds: float) -> float:
-    """Return the predicted time of a lower bound; `Size` describes the arguments."""
-    if relaxed is None:
-        return closed_seconds
-    return relaxed.compilation_seconds + CONIC_SOLVES * relaxed.solve_seconds
-
-
+@kept_in_structure
 def certification_seconds(structure: Structure) -> float:
     """Return `Size.certification_seconds` of a problem, without counting the cones of its explicit form."""
-    return bound_seconds(relaxed_cones(structure), closed_seconds(structure))
+    relaxed = relaxed_cones(structure)
+    if relaxed is not None:
+        return relaxed.compilation_seconds + CONIC_SOLVES * relaxed.solve_seconds
+    cone = read_combined_cone(structure)
+    return CLOSED_SECONDS + (0.0 if isinstance(cone, str) else DECOMPOSITIONS * cone.whole.n_points**3)
 
 
 @kept_in_structure
@@ -107,14 +100,8 @@ def size(structure: Structure) -> Size:
         sum(v.size for v in problem.variables()),
         explicit.cones(),
         relaxed_cones(structure),
-        closed_seconds(structure),
+        certification_seconds(structure),
     )
-
-
-def closed_seconds(structure: Structure) -> float:
-    """Return the seconds of a bound in closed form, with a decomposition over PSD combinations."""
-    cone = read_combined_cone(structure)
-    return CLOSED_SECONDS + (0.0 if isinstance(cone, str) else DECOMPOSITIONS * cone.whole.n_points**3)
 
 
 @kept_in_structure

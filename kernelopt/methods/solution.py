@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 from kernelopt.errors import InputError
 from kernelopt.figures import draw_histories, new_axes
 from kernelopt.methods.control import listed
-from kernelopt.methods.histories import certified_history
 from kernelopt.methods.learned import Learned, Part, chosen_machine, crossed, single, weights_of
 from kernelopt.methods.saved import Solved, saved
 from kernelopt.plain_tables import html_table
@@ -233,7 +232,7 @@ class Solution(Solved):
             If no report of the method and no bound of the certificate is finite.
         """
         gap = boolean(gap, "gap")
-        rows = certified_history(self, gap)
+        rows = self.certified_history(gap)
         ax = new_axes(ax)
         draw_histories(ax, {self.method_and_solver: rows}, gap)
         ax.set_title(f"Certified {'gap' if gap else 'bounds'}, {self.method_and_solver}")

@@ -20,17 +20,16 @@ from kernelopt.methods.control import Callback, Control
 from kernelopt.methods.driver import Candidate, drive, no_point_error
 from kernelopt.methods.exact.method import Exact
 from kernelopt.methods.exact.programme import Programme
-from kernelopt.methods.hints import warn_of_formulation
+from kernelopt.methods.explain import warn_of_formulation
 from kernelopt.methods.method import Method
-from kernelopt.methods.registry import GROUP, add
-from kernelopt.methods.selection import candidates
+from kernelopt.methods.selection import GROUP, add, candidates
 from kernelopt.methods.solution import Solution
 from kernelopt.methods.start import start_of
 from kernelopt.structure.gate import check_problem, check_values
 from kernelopt.structure.structure import Structure
 from kernelopt.threads import one_blas_thread
 from kernelopt.validation import as_path, boolean, memory_size, positive, shown
-from kernelopt.validation.options import refuse_unknown
+from kernelopt.validation.messages import refuse_unknown
 
 DEFAULT_TOL = 1e-5  # the relative gap at which a solution is optimal, if no `tol` is given
 P = ParamSpec("P")

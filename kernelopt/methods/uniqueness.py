@@ -39,7 +39,6 @@ from scipy.optimize import nnls
 
 from kernelopt.certificates import Certificate
 from kernelopt.language.learner import Learner
-from kernelopt.methods.engine.step import free_samples
 from kernelopt.methods.learned import Learned
 from kernelopt.numerics.norms import length_of_positive
 from kernelopt.structure.ball import BallProblem, read_risks_on_ball
@@ -154,7 +153,7 @@ def determined(learner: Learner, alpha: Array, predictions: Callable[[], Array])
     """Return the samples where the dual function is differentiable at alpha, with these predictions."""
     loss, y = learner.loss, learner.y
     if loss.quadratic:
-        return free_samples(loss, y, alpha)
+        return np.flatnonzero(loss.curve(y).free(alpha))
     hessian = loss.hessian_diag(predictions(), y)
     return np.flatnonzero(np.zeros(y.size) if hessian is None else hessian > 0)
 

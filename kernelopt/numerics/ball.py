@@ -11,17 +11,20 @@ as the functions of the C library and of NumPy have.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
-from kernelopt.numerics.rounding import UNIT, exact_sum, gamma
+from kernelopt.numerics.rounding import UNIT, dots, exact_sum, gamma, norm_above
 from kernelopt.validation import Array
 
 ETA = 2.0**-1074  # the smallest positive double
 LIBRARY = 8 * UNIT  # relative error of a power, an exponential or a logarithm: 4 units in the last place
+QUIET = np.errstate(all="ignore")  # what is not finite gets an infinite radius
 EXACTLY_SUMMED = 100_000  # entries of a sum that is rounded once
 
 
@@ -39,15 +42,26 @@ class Ball:
     @staticmethod
     def of(mid: Any, rad: Any) -> Ball:
         """Return the ball of a computed midpoint and radius: infinite where either is not finite."""
-        return Ball(mid, np.where(np.isfinite(mid) & np.isfinite(rad), rad, np.inf))
+        known = np.isfinite(mid + rad)
+        all_known = known if isinstance(known, np.bool_) else np.count_nonzero(known) == known.size
+        return Ball(mid, rad if all_known else np.where(known, rad, np.inf))
 
     @staticmethod
+    @QUIET
+    def computed(mid: Any, sizes: Any, terms: Any, rad: Any = 0.0) -> Ball:
+        """Return the ball of computed sums of so many products, or terms of few roundings, which count too.
+
+        `sizes` are the sums of the absolute values of the terms, and `rad` of their errors.
+        """
+        underflow = 4 * ETA * terms * np.not_equal(sizes, 0)
+        return Ball.of(mid, raised(rad + gamma(terms) * sizes + underflow, terms))
+
+    @staticmethod
+    @QUIET
     def between(low: Any, high: Any) -> Ball:
         """Return a ball around the intervals [low, high], for low <= high."""
-        low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
-        with np.errstate(all="ignore"):
-            mid = np.where(low == high, low, low / 2 + high / 2)
-            return Ball.of(mid, np.where(low == high, 0.0, raised(np.maximum(high - mid, mid - low))))
+        mid = np.asarray(low, dtype=float) / 2 + np.asarray(high, dtype=float) / 2
+        return Ball.of(mid, raised(np.maximum(high - mid, mid - low)))
 
     @property
     def size(self) -> Any:
@@ -55,14 +69,19 @@ class Ball:
         return abs(self.mid) if self.is_exact else raised(np.abs(self.mid) + self.rad)
 
     @property
+    def length(self) -> float:
+        """An upper bound of the Euclidean norm of all entries."""
+        return norm_above(self.size)
+
+    @property
     def is_exact(self) -> bool:
         """Whether every radius is zero."""
-        return not np.any(self.rad)
+        return not np.count_nonzero(self.rad)
 
     @property
     def is_zero(self) -> Any:
         """Which entries are exactly zero."""
-        return np.equal(self.mid, 0) & np.equal(self.rad, 0)
+        return (self.mid == 0) & (self.rad == 0)
 
     @property
     def above(self) -> Array:
@@ -74,82 +93,96 @@ class Ball:
         """Lower bounds, minus infinity where none is known."""
         return self._end(-np.inf)
 
+    @QUIET
     def _end(self, side: float) -> Array:
         mid = np.asarray(self.mid, dtype=float)
-        with np.errstate(all="ignore"):
-            end = np.nextafter(mid + np.sign(side) * self.rad, side)
-        return np.where(np.equal(self.rad, 0), mid, np.where(np.isnan(end), side, end))
+        if self.is_exact:
+            return mid[()]
+        end = np.nextafter(mid + math.copysign(1.0, side) * self.rad, side)
+        return np.where(self.rad == 0, mid, np.where(np.isnan(end), side, end))[()]
+
+    def __getitem__(self, at: Any) -> Ball:
+        return Ball(self.mid[at], np.broadcast_to(self.rad, np.shape(self.mid))[at])
 
     def __neg__(self) -> Ball:
         return Ball(-self.mid, self.rad)
 
-    def __add__(self, other: Ball | float | Array) -> Ball:
+    @QUIET
+    def __add__(self, other: Any) -> Ball:
         """A + b, with the error u |fl(a + b)| unless one of the midpoints is zero."""
         other = as_ball(other)
-        with np.errstate(all="ignore"):
-            mid = self.mid + other.mid
-            rounding = np.where(np.equal(self.mid, 0) | np.equal(other.mid, 0), 0.0, UNIT * np.abs(mid))
-            return Ball.of(mid, raised(self.rad + other.rad + rounding))
+        mid = self.mid + other.mid
+        rounding = UNIT * abs(mid) * ((self.mid != 0) & (other.mid != 0))
+        return Ball.of(mid, raised(self.rad + other.rad + rounding))
 
-    def __sub__(self, other: Ball | float | Array) -> Ball:
-        return self + (-other)
+    def __sub__(self, other: Any) -> Ball:
+        return self + -as_ball(other)
 
+    @QUIET
     def __rmatmul__(self, A: Any) -> Ball:
-        """A b for an exact A of k columns, with the error |A| r_b + gamma_k |A||b| + k eta."""
-        k, size = A.shape[-1], abs(A)
-        with np.errstate(all="ignore"):
-            counts = np.not_equal(size @ np.not_equal(self.size, 0).astype(float), 0)
-            rad = size @ np.broadcast_to(self.rad, np.shape(self.mid)) + gamma(k) * (size @ np.abs(self.mid))
-            return Ball.of(A @ self.mid, raised(rad + 4 * ETA * k * counts, k))
+        """A b for an exact A of k entries in a row, with the error |A| r_b + gamma_k |A||b| + k eta."""
+        k, size = int(np.max(np.diff(A.tocsr().indptr), initial=1)) if issparse(A) else A.shape[-1], abs(A)
+        counts = np.not_equal(size @ np.not_equal(self.size, 0).astype(float), 0)
+        rad = gamma(k) * (size @ np.abs(self.mid)) + 4 * ETA * k * counts
+        if not self.is_exact:
+            rad = rad + size @ np.broadcast_to(self.rad, np.shape(self.mid))
+        return Ball.of(A @ self.mid, raised(rad, k))
 
-    def __mul__(self, other: Ball | float | Array) -> Ball:
+    @QUIET
+    def dots(self, A: Array, plus: Array | None = None) -> Ball:
+        """Plus + A b for an exact A, every entry with one rounding, and with the error |A| r_b."""
+        return Ball.of(*dots(A, self.mid, plus, np.broadcast_to(self.rad, np.shape(self.mid))))
+
+    @QUIET
+    def __mul__(self, other: Any) -> Ball:
         """A b, with the error |a| r_b + r_a (|b| + r_b) + u |fl(a b)| + eta unless a factor is zero."""
         other = as_ball(other)
-        with np.errstate(all="ignore"):
-            mid, zero = self.mid * other.mid, self.is_zero | other.is_zero
-            rad = self.rad * (np.abs(other.mid) + other.rad) + UNIT * np.abs(mid) + 4 * ETA
-            rad = rad + np.abs(self.mid) * other.rad
-            return Ball.of(np.where(zero, 0.0, mid), np.where(zero, 0.0, raised(rad)))
+        mid, zero = self.mid * other.mid, self.is_zero | other.is_zero
+        rad = self.rad * (abs(other.mid) + other.rad) + UNIT * abs(mid) + 4 * ETA
+        rad = raised(rad + abs(self.mid) * other.rad)
+        if np.count_nonzero(zero):
+            mid, rad = np.where(zero, 0.0, mid), np.where(zero, 0.0, rad)
+        return Ball.of(mid, rad)
 
-    def __truediv__(self, other: Ball | float | Array) -> Ball:
+    @QUIET
+    def __truediv__(self, other: Any) -> Ball:
         """Q = a / b, with the error (r_a + |q| r_b) / (|b| - r_b) + u |q| + eta."""
         other = as_ball(other)
-        with np.errstate(all="ignore"):
-            mid = self.mid / other.mid
-            least = (np.abs(other.mid) - other.rad) * (1 - 4 * UNIT) - 2 * ETA * np.not_equal(other.rad, 0)
-            rad = raised(self.rad / least) + raised(np.abs(mid)) * raised(other.rad / least)
-            rad = np.where(self.size == 0, 0.0, raised(rad + UNIT * np.abs(mid) + 4 * ETA))
-            return Ball.of(mid, np.where(least > 0, rad, np.inf))
+        mid = np.divide(self.mid, other.mid)
+        least = (abs(other.mid) - other.rad) * (1 - 4 * UNIT) - 2 * ETA * (other.rad > 0)
+        rad = raised(np.divide(self.rad, least)) + raised(abs(mid)) * raised(np.divide(other.rad, least))
+        rad = np.where(self.size == 0, 0.0, raised(rad + UNIT * abs(mid) + 4 * ETA))
+        return Ball.of(mid, np.where(least > 0, rad, np.inf)[()])
 
     def absolute(self) -> Ball:
         """|a|: of Lipschitz constant one, and exact."""
         return Ball(np.abs(self.mid), self.rad)
 
+    @QUIET
     def sum(self, axis: Any = None, keepdims: bool = False) -> Ball:
         """The sum of k entries; one of all entries is rounded once where they are not too many."""
         mid = np.asarray(self.mid, dtype=float)
-        rad = np.broadcast_to(self.rad, mid.shape)
-        count = mid.size if axis is None else mid.size // max(1, np.sum(mid, axis=axis).size)
-        with np.errstate(all="ignore"):
-            if axis is None and mid.size <= EXACTLY_SUMMED:
-                found = np.full((1,) * mid.ndim if keepdims else (), exact_sum(np.ravel(mid)))
-                rounding = UNIT * np.abs(found)
-            else:
-                found = np.sum(mid, axis=axis, keepdims=keepdims)
-                rounding = gamma(count) * np.sum(np.abs(mid), axis=axis, keepdims=keepdims)
-            rounding = rounding if count > 1 else 0.0
-            return Ball.of(found, raised(np.sum(rad, axis=axis, keepdims=keepdims) + rounding, count))
+        if axis is None and mid.size <= EXACTLY_SUMMED:
+            count, found = mid.size, np.full((1,) * mid.ndim if keepdims else (), exact_sum(np.ravel(mid)))
+            rad = UNIT * np.abs(found) * (count > 1)
+        else:
+            found = np.sum(mid, axis=axis, keepdims=keepdims)
+            count = mid.size // max(1, found.size)
+            rad = gamma(count) * np.sum(np.abs(mid), axis=axis, keepdims=keepdims) * (count > 1)
+        if not self.is_exact:
+            rad = rad + np.sum(np.broadcast_to(self.rad, mid.shape), axis=axis, keepdims=keepdims)
+        return Ball.of(found[()], raised(rad, count))
 
+    @QUIET
     def monotone(self, f: Callable[[Array], Array], relative: float = LIBRARY, falling: bool = False) -> Ball:
         """F of the entries, for a monotone f that is computed to a relative error and exactly at zero."""
         arguments = (self.above, self.below) if falling else (self.below, self.above)
         ends = []
-        for side, argument in zip((-np.inf, np.inf), arguments, strict=True):
-            with np.errstate(all="ignore"):
-                value = np.asarray(f(argument), dtype=float)
-                error = relative * np.abs(value) + ETA * (argument != 0) * (relative > 0)
-                end = value + np.sign(side) * error
-            ends.append(np.where(np.isnan(end), side, end))
+        for side, argument in zip((-1, 1), arguments, strict=True):
+            value = np.asarray(f(argument), dtype=float)
+            error = relative * np.abs(value) + ETA * (argument != 0) * (relative > 0)
+            end = value + side * error
+            ends.append(np.where(np.isnan(end), side * np.inf, end))
         return Ball.between(*ends)
 
     def power(self, p: float) -> Ball:
@@ -162,6 +195,7 @@ class Ball:
         error = LIBRARY + 2 * 745 * UNIT / r
         return self if r == 1 else self.monotone(lambda a: np.maximum(a, 0.0) ** (1 / r), error)
 
+    @QUIET
     def norm(self, p: float, axis: Any = None, keepdims: bool = False) -> Ball:
         """|a|_p = s (sum_i t_i^p)^(1/p) with t = |a| / s and the largest |a_i| = s, for p >= 1.
 
@@ -171,36 +205,24 @@ class Ball:
         """
         sizes = np.abs(np.asarray(self.mid, dtype=float))
         largest = np.max(sizes, axis=axis, keepdims=True, initial=0.0)
-        flat = largest if keepdims else np.squeeze(largest, axis=axis)
-        rad = (
-            0.0
-            if self.is_exact
-            else Ball(np.broadcast_to(self.rad, sizes.shape)).norm(p, axis, keepdims).above
-        )
+        flat = largest if keepdims else np.squeeze(largest, axis=axis)[()]
+        rad: Any = 0.0
+        if not self.is_exact:
+            rad = Ball(np.broadcast_to(self.rad, sizes.shape)).norm(p, axis, keepdims).above
         if np.isinf(p):
             return Ball.of(flat, rad)
-        with np.errstate(all="ignore"):
-            powers = Ball(np.where(largest > 0, (sizes / largest) ** p, 0.0)).sum(axis, keepdims)
-            value = flat * powers.mid ** (1 / p)
-            share = np.where(flat > 0, powers.rad / powers.mid, 0.0)
-            relative = (share + LIBRARY) / p + LIBRARY + UNIT * (4 + np.log(max(1, sizes.size)))
-            return Ball.of(value, raised(rad + relative * value + 4 * ETA * (value > 0)))
+        powers = Ball(np.where(largest > 0, (sizes / largest) ** p, 0.0)).sum(axis, keepdims)
+        value = flat * powers.mid ** (1 / p)
+        share = np.where(flat > 0, powers.rad / powers.mid, 0.0)
+        relative = (share + LIBRARY) / p + LIBRARY + UNIT * (4 + math.log(max(1, sizes.size)))
+        return Ball.of(value, raised(rad + relative * value + 4 * ETA * (value > 0)))
 
 
-def as_ball(number: Ball | float | Array) -> Ball:
+def as_ball(number: Any) -> Ball:
     """Return a number that is known exactly as a ball, and a ball as it is."""
     return number if isinstance(number, Ball) else Ball(number)
 
 
 def raised(rad: Any, terms: Any = 0) -> Any:
     """Return more than the exact value of a computed sum of non-negative terms, zero where all are zero."""
-    return np.where(np.equal(rad, 0), 0.0, rad * (1 + gamma(terms + 32)) + 8 * ETA)
-
-
-def accumulated(mid: Any, size: Any, terms: Any, rad: Any = 0.0) -> Ball:
-    """Return the ball of a computed sum of so many products, or of terms of few roundings, which count too.
-
-    `size` is the sum of the absolute values of the terms, and `rad` the sum of their errors.
-    """
-    with np.errstate(all="ignore"):
-        return Ball.of(mid, raised(rad + gamma(terms) * size, terms))
+    return rad * (1 + gamma(terms + 32)) + 8 * ETA * (rad > 0)

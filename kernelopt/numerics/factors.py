@@ -1,4 +1,4 @@
-"""Factors of positive semidefinite matrices, and the projection of nearly semidefinite ones."""
+"""Factors of positive semidefinite matrices, projections of nearly semidefinite ones, and a proof of both."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
 
 from kernelopt.numerics.decompositions import eigenpairs, lower_factor
-from kernelopt.numerics.rounding import gamma
+from kernelopt.numerics.rounding import TINY, gamma
 from kernelopt.validation import PSD_TOLERANCE, Array, check_psd
 
 RANK_TOLERANCE = 1e-11  # of the largest diagonal entry: smaller pivots are rounding
@@ -82,3 +82,25 @@ def bordered_solution(
     ones = cho_solve(factor, np.ones(len(M)), check_finite=False)
     b = (X.sum(axis=0) - total) / ones.sum()
     return X - np.multiply.outer(ones, b), b
+
+
+def semidefinite_beyond(X: Array, margin: float) -> bool:
+    """Whether it is proved that the least eigenvalue of a symmetric matrix is at least minus `margin`.
+
+    The margin may have either sign. A Cholesky factorisation in floating-point numbers that ends proves that
+    M + t I is semidefinite, where t = gamma(n + 2) / (1 - gamma(n + 2)) tr M bounds the rounding of the
+    factorisation (S. M. Rump, BIT 46 (2006)). Here M is X + s I, and s is what is left of `margin` beside t.
+    The factorisation takes a tenth of the time of an eigendecomposition.
+    """
+    n = len(X)
+    share = gamma(n + 2) / (1 - gamma(n + 2))
+    diagonal = X.diagonal()
+    s = margin - share * float(np.abs(diagonal).sum()) - n * TINY
+    s /= 1 + np.copysign(share * n, s)
+    s -= gamma(2) * (abs(s) + float(np.abs(diagonal).max(initial=0.0)))  # the rounding of the sums X_jj + s
+    shifted = X.copy()
+    shifted.flat[:: n + 1] += s
+    try:
+        return bool(np.isfinite(lower_factor(shifted)).all())  # NaN may end no factorisation
+    except np.linalg.LinAlgError:
+        return False

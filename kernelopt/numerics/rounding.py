@@ -21,7 +21,6 @@ from fractions import Fraction
 from typing import Any, NamedTuple, overload
 
 import numpy as np
-import scipy.sparse as sp
 
 from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array, Index
@@ -201,22 +200,6 @@ def form(K: Array, a: Array) -> Bounded:
     value = exact_sum(np.concatenate([products, rests, a * tails]))
     small, missed = (float(np.abs(a) @ part) for part in (np.abs(tails), errors))
     return Bounded(value, UNIT * abs(value) + gamma(4) * small + 1.01 * missed + TINY)
-
-
-def column_sums(c: Array, A: sp.csc_array, z: Array) -> Enclosure:
-    """Return c + A'z in ordinary arithmetic, with bounds of the errors."""
-    terms = np.diff(A.indptr) + 2
-    size = np.abs(c) + abs(A).T @ np.abs(z)
-    return Enclosure(c + A.T @ z, 1.01 * gamma(terms + 1) * size + TINY * terms)
-
-
-def refined(c: Array, A: sp.csc_array, z: Array, columns: Index, sums: Enclosure) -> Enclosure:
-    """Return `sums` = c + A'z with the entries of the given columns recomputed by `dots`."""
-    value, error = sums.value.copy(), sums.error.copy()
-    for j in columns:
-        rows = slice(A.indptr[j], A.indptr[j + 1])
-        (value[j],), (error[j],) = dots(A.data[rows][None], z[A.indices[rows]], c[j : j + 1])
-    return Enclosure(value, error)
 
 
 def norm_above(a: Array) -> float:

@@ -71,7 +71,7 @@ def drawn(given: Any, what: str, caller: str, *, machines: bool = False) -> Draw
     if isinstance(solution, tuple):
         raise InputError(
             f"{what} must be one solution, got {shown(given)} in {caller}, which has {len(solution)}, one "
-            "for each class. Pass model.solution_[0], or those of the other classes."
+            "for each class. Pass model.solution_[0], or another one of them."
         )
     if isinstance(solution, AnySolution):
         read = of_solution(solution)

@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from kernelopt.errors import InputError
-from kernelopt.figures import CARETLEFT, CARETRIGHT, legend_below, new_axes, shortened_name, tall
+from kernelopt.figures import (
+    CARETLEFT,
+    CARETRIGHT,
+    legend_below,
+    name_rows,
+    new_axes,
+    shortened_name,
+    tall,
+    write_beside,
+)
 from kernelopt.plotting.arguments import AnySolution, drawn_solutions
 from kernelopt.validation import is_real, shown
 
@@ -30,7 +39,7 @@ def plot_bounds(
     ----------
     solutions : dict from label to Solution, fitted estimator, or what `kernelopt.load` returns
     references : dict from label to value, optional
-        Values to compare with, such as that of the best single kernel. They are drawn as vertical lines.
+        Values to compare with, such as the value of the best single kernel. They are drawn as vertical lines.
     ax : matplotlib axes, optional
 
     Returns
@@ -45,47 +54,40 @@ def plot_bounds(
     found = {label: each.solution for label, each in drawn_solutions(solutions, "plot_bounds").items()}
     lines = {} if references is None else as_references(references)
     ax = new_axes(ax, tall(len(found)))
-    known = [v for s in found.values() for v in (s.lower, s.upper) if np.isfinite(v)]
-    ends = (min(0.0, *known, *lines.values(), 0.0), max(0.0, *known, *lines.values(), 0.0))
-    reach = (ends[1] - ends[0]) or 1.0
-    left, right = ends[0] - LEFT_ROOM * reach * (ends[0] < 0), ends[1] + RIGHT_ROOM * reach
+    ends = [v for s in found.values() for v in (s.lower, s.upper) if np.isfinite(v)]
+    values = [0.0, *lines.values(), *ends]
+    low, high = min(values), max(values)
+    reach = (high - low) or 1.0
+    left, right = low - LEFT_ROOM * reach * (low < 0), high + RIGHT_ROOM * reach
     for row, solution in enumerate(found.values()):
         draw_row(ax, row, solution, left, right)
     for i, (label, value) in enumerate(lines.items()):
         look = {"linestyle": DASHES[i % len(DASHES)], "color": str(0.2 + 0.2 * (i // len(DASHES) % 3))}
         ax.axvline(value, linewidth=1, label=f"{shortened_name(label, LONGEST)}: {value:.3g}", **look)
-    ax.set_xlim(left, right)
-    ax.set_yticks(range(len(found)), [shortened_name(label) for label in found], fontsize=8)
-    ax.invert_yaxis()
-    ax.set_xlabel("value of the criterion")
+    name_rows(ax, found)
+    ax.set(xlim=(left, right), xlabel="value of the criterion", title="Certified bounds")
     legend_below(ax)
-    ax.set_title("Certified bounds")
     return ax
 
 
 def draw_row(ax: Any, row: int, solution: AnySolution, left: float, right: float) -> None:
-    """Draw the bounds of one solution, whose legend is that of the first row."""
+    """Draw the bounds of one solution; the first row names the markers in the legend."""
     lower, upper = float(solution.lower), float(solution.upper)
-    tips = {"linestyle": "none", "markersize": 9, "zorder": 4}  # two arrows, whose tips are the bounds
-    names = ("certified lower bound", "certified upper bound") if row == 0 else (None, None)
-    if np.isfinite(upper):
+    below, above = np.isfinite(lower), np.isfinite(upper)
+    if above:
         ax.barh(row, upper, color="0.85")
-    bounded = bool(np.isfinite(lower) and np.isfinite(upper))
-    start, end = max(lower, left), min(upper, right)
-    style = {"linewidth": 3} if bounded else {"linewidth": 1.5, "linestyle": ":"}
-    ax.hlines(row, start, end, color="0.3", **style)
-    ax.plot([lower], [row], marker=CARETRIGHT, color="tab:red", label=names[0], **tips)
-    ax.plot([upper], [row], marker=CARETLEFT, color="tab:blue", label=names[1], **tips)
-    if bounded:
-        text = f"gap {max(solution.gap, SMALLEST_GAP):.0e}"
-    elif np.isfinite(upper):
-        text = "no lower bound"
-    else:
-        text = "no upper bound" if np.isfinite(lower) else "no finite bound"
-    beside = {"xytext": (12, 0), "textcoords": "offset points", "ha": "left", "va": "center"}
-    if not np.isfinite(upper):  # the dotted line ends at the edge, and the text stands on it
-        beside |= {"xytext": (-4, 0), "ha": "right"}
-    ax.annotate(text, (end, row), fontsize=8, bbox=TEXT_BOX, zorder=3, **beside)
+    style = {"linewidth": 3} if below and above else {"linewidth": 1.5, "linestyle": ":"}
+    end = min(upper, right)
+    ax.hlines(row, max(lower, left), end, color="0.3", **style)
+    tips = (("lower", lower, CARETRIGHT, "tab:red"), ("upper", upper, CARETLEFT, "tab:blue"))
+    for name, value, marker, color in tips:  # two arrows, whose tips are the bounds
+        label = f"certified {name} bound" if row == 0 else None
+        ax.plot(value, row, marker=marker, color=color, markersize=9, zorder=4, linestyle="none", label=label)
+    gap = f"gap {max(solution.gap, SMALLEST_GAP):.0e}" if below and above else "no finite bound"
+    text = "no lower bound" if above > below else "no upper bound" if below > above else gap
+    # where there is no upper bound, the dotted line ends at the edge, and the text stands on it
+    offset, side = ((12, 0), "left") if above else ((-4, 0), "right")
+    write_beside(ax, text, (end, row), offset, ha=side, bbox=TEXT_BOX, zorder=3)
 
 
 def as_references(references: Any) -> dict[str, float]:

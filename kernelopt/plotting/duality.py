@@ -6,11 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import cvxpy as cp
+import numpy as np
 
+from kernelopt.duality.conditions import objective
+from kernelopt.duality.dualize import dualize
+from kernelopt.duality.solving import kept, solved_at
+from kernelopt.errors import InputError
 from kernelopt.figures import draw_bounds, new_axes
 from kernelopt.plotting.arguments import drawn
-from kernelopt.plotting.paths import bounds_along
-from kernelopt.validation import whole
+from kernelopt.threads import COMPILING, quietly
+from kernelopt.validation import Array, as_vector, whole
 
 
 def plot_duality(problem: cp.Problem, path: Sequence[Any], *, points: int = 41, ax: Any = None) -> Any:
@@ -47,19 +52,47 @@ def plot_duality(problem: cp.Problem, path: Sequence[Any], *, points: int = 41, 
     InputError
         If the problem has no risk or several, or the path fewer than two corners or ones of another length.
     """
-    corners = [corner_of(each) for each in path] if isinstance(path, Sequence) else path
-    along = bounds_along(problem, corners, whole(points, "points", 2))
+    dual, points = dualize(problem), whole(points, "points", 2)
+    swept, structure = dual.swept, dual.swept.structure
+    known = [(term, alpha) for term in swept.terms for alpha in term.alphas]
+    if len(structure.risks) != 1 or len(known) != 1:
+        raise InputError(
+            f"a path of dual variables needs a problem with one risk, got {len(structure.risks)} in "
+            "plot_duality. Draw solution.plot_history() instead."
+        )
+    if (not isinstance(path, Sequence) and np.ndim(path) == 0) or len(path) < 2:
+        raise InputError(
+            "path must be at least two solutions or arrays of shape (n,), got fewer in plot_duality. Pass "
+            "[first, last]."
+        )
+    ((term, alpha),), learner = known, structure.risks[0].learner
+    given, users = [corner_of(each) for each in path], structure.user_variables
+    bias = learner.bias is not None
+    corners = [learner.loss.project(alpha_of(each, learner.n), learner.y, bias) for each in given]
+    ends: list[Any] = [point_of(each, users) for each in given]
+    joined = all(end is not None for end in ends)
+    last = len(corners) - 1
+    position, pairs = np.linspace(0, last, last * (points - 1) + 1), []
+    with COMPILING, quietly(), np.errstate(all="ignore"), kept(users):
+        for t in position:
+            lower = solved_at(swept, {id(term.atom): between(corners, t)})
+            if [v.id for v in dual.variables()] == [alpha.id]:  # in closed form
+                lower = structure.sign * float(dual.objective.value)
+            response = swept.point()
+            for v in users:
+                v.save_value(between([end[v.id] for end in ends], t) if joined else response[v.id])
+            pairs.append((lower, objective(swept)))
+    (lower, upper), primal = np.transpose(pairs), "primal" if joined else "primal at the best response"
+    if structure.maximize:
+        (lower, upper), names = (-upper, -lower), ("dual", primal)
+    else:
+        names = (primal, "dual")
     ax = new_axes(ax)
-    primal = "primal at the best response" if along.response else "primal"
-    labels = ("dual", primal) if isinstance(problem.objective, cp.Maximize) else (primal, "dual")
-    draw_bounds(ax, along.position, along.lower, along.upper, labels)
-    for corner in range(1, len(along.corners) - 1):
+    draw_bounds(ax, position, lower, upper, names)
+    for corner in range(1, last):
         ax.axvline(corner, color="0.5", linewidth=0.8, linestyle=":")
-    ax.set_xticks(range(len(along.corners)), [rf"$\alpha_{{{i}}}$" for i in range(len(along.corners))])
-    ax.set_xlim(0, len(along.corners) - 1)
-    ax.set_xlabel("dual variables on the path")
-    ax.set_ylabel("value")
-    ax.set_title("Weak duality")
+    ax.set_xticks(range(last + 1), [rf"$\alpha_{{{i}}}$" for i in range(last + 1)])
+    ax.set(xlim=(0, last), xlabel="dual variables on the path", ylabel="value", title="Weak duality")
     ax.legend(loc="best", frameon=False)
     return ax
 
@@ -67,3 +100,29 @@ def plot_duality(problem: cp.Problem, path: Sequence[Any], *, points: int = 41, 
 def corner_of(given: Any) -> Any:
     """Return a corner of the path: an array as it is, and the solution of an estimator."""
     return drawn(given, "a corner of the path", "plot_duality").solution if hasattr(given, "fit") else given
+
+
+def alpha_of(corner: Any, n: int) -> Array:
+    """Return the dual variables of a solution, or an array of them, shape (n,)."""
+    if hasattr(corner, "certificate"):
+        if not corner.certificate.alphas:
+            raise InputError(
+                "a corner of the path must have dual variables, got a solution without a risk in "
+                "plot_duality. Pass solutions of the problem."
+            )
+        corner = corner.certificate.alphas[0]
+    return as_vector(corner, "path", size=n)
+
+
+def point_of(corner: Any, users: Sequence[cp.Variable]) -> dict[int, Any] | None:
+    """Return the point of a solution by the ids of variables; None where it is none of this problem."""
+    if not hasattr(corner, "certificate"):
+        return None
+    found = {v.id: np.asarray(value, dtype=float) for v, value in corner.certificate.point.items()}
+    return found if {v.id for v in users} <= set(found) else None
+
+
+def between(corners: Sequence[Any], t: float) -> Array:
+    """Return the point of a path at position t; corner i is at i."""
+    i = min(int(t), len(corners) - 2)
+    return np.asarray((i + 1 - t) * corners[i] + (t - i) * corners[i + 1])

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernelopt.figures import draw_histories, new_axes, shortened_name
-from kernelopt.methods.histories import certified_history
 from kernelopt.plotting.arguments import drawn_solutions
 from kernelopt.validation import boolean
 
@@ -21,7 +20,7 @@ def plot_history(solutions: Mapping[str, Any], *, gap: bool | None = None, ax: A
     Parameters
     ----------
     solutions : dict from label to Solution, fitted estimator, or what `kernelopt.load` returns
-        Such as those of one problem by several methods.
+        Such as solutions of one problem by several methods.
     gap : bool, optional
         Whether to draw the relative gap on a logarithmic axis instead of the two bounds. By default it is
         drawn if there are several solutions, whose bounds would lie on top of each other.
@@ -38,7 +37,7 @@ def plot_history(solutions: Mapping[str, Any], *, gap: bool | None = None, ax: A
     """
     read = drawn_solutions(solutions, "plot_history")
     gap = len(read) > 1 if gap is None else boolean(gap, "gap")
-    histories = {label: certified_history(each.solution, gap) for label, each in read.items()}
+    histories = {label: each.solution.certified_history(gap) for label, each in read.items()}
     ax = new_axes(ax)
     draw_histories(ax, histories, gap)
     of = f", {shortened_name(next(iter(read)))}" if len(read) == 1 else ""

@@ -11,7 +11,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from kernelopt.errors import InputError, ShapeError
-from kernelopt.figures import new_axes, shortened_name
+from kernelopt.figures import FONT, in_points, new_axes, shortened_name
 from kernelopt.methods.saved import SavedSolution
 from kernelopt.methods.solution import Learned
 from kernelopt.plotting.arguments import as_names, drawn
@@ -19,7 +19,7 @@ from kernelopt.validation import Array, Index, as_classes, shown, whole
 
 MOST_PIXELS = 400  # of a side of a heat map: larger matrices are averaged over blocks
 MOST_GROUPS = 10  # that are named and separated by lines
-FONT, CHARACTER = 8, 4.6  # points: the size of the titles, and the width of one of their characters
+CHARACTER = 4.6  # points: the width of a character of the titles of heat maps
 TITLE = 30.0  # points above a heat map, for two lines
 TITLE_CHARACTER = 6.5  # points: the width of a character of the title of the figure
 PANEL = 1.7  # inches of a heat map in a new figure
@@ -58,17 +58,17 @@ def plot_kernels(
     ----------
     solution : Solution or fitted estimator
         Of one kernel, which several risks may share. For a solution with several kernels, pass
-        `solution.learned[i]`. The kernels of an estimator are those of its problem: normalised, and mostly
+        `solution.learned[i]`. The kernels of an estimator are drawn as in its problem: normalised, and mostly
         centred. Its points are labelled by `classes_`. What `kernelopt.load` returns has no matrices.
     sort_by : "labels", "clusters", "none" or array of shape (N,), optional
         The order of the points: by the labels or targets y with unlabelled points last, by average linkage
         of the distances K_ii + K_jj - 2 K_ij of the learned kernel, as they are, or by given groups. By
-        default by labels where there are some, else by clusters. Labels of several risks with one kernel
-        are those of an estimator. Up to ten groups are named, and separated by lines.
+        default by labels where there are some, else by clusters. Of several risks with one kernel
+        an estimator has the labels. Up to ten groups are named, and separated by lines.
     most : int >= 1, default 7
         Base kernels that are drawn. The title tells how many there are.
     names : sequence of m str, optional
-        Names of the kernels; by default those of the stack.
+        Names of the kernels; by default the names of the stack.
     ax : matplotlib axes, optional
         They are the frame of the heat maps, which are their `child_axes`.
 
@@ -90,12 +90,20 @@ def plot_kernels(
     colours of a kernel close to the identity.
     """
     machine = machine_of(solution)
-    most = whole(most, "most")
-    panels, m = panels_of(machine, most, names)
+    panels, m = panels_of(machine, whole(most, "most"), names)
     order, groups, by = order_of(labels_of(solution, machine), panels[0].matrix, sort_by)
     rows, columns = arranged(len(panels), 480.0, 360.0)
     ax = new_axes(ax, (max(PANEL * columns + 1.5, NARROWEST), (PANEL + TITLE / 72) * rows + 0.6))
-    picture = draw_panels(frames_in(ax, len(panels)), panels, order, groups)
+    frames = frames_in(ax, len(panels))
+    for frame, (matrix, name, weight) in zip(frames, panels, strict=True):
+        image = sorted_image(matrix, order)
+        lowest, highest = colour_limits(image)
+        picture = frame.imshow(image, cmap="viridis", vmin=lowest, vmax=highest, extent=(0, 1, 1, 0))
+        longest = max(int(in_points(frame)[0] / CHARACTER), SHORTEST)
+        below = "" if weight is None else f"\nweight {weight:.3g}"
+        frame.set_title(shortened_name(name, longest) + below, fontsize=FONT)
+        frame.set(xticks=[], yticks=[])
+        mark_groups(frame, groups, named=frame is frames[0])
     ax.set_axis_off()
     bar = ax.figure.colorbar(picture, ax=ax, extend="both", shrink=0.8, ticks=picture.get_clim())
     bar.ax.set_yticklabels([f"{percent}%" for percent in PERCENTILES])
@@ -103,8 +111,7 @@ def plot_kernels(
     some = f"{len(panels) - 1} of {m}" if len(panels) - 1 < m else f"{m}"
     base = f" and {some} base kernel{'s' * (m > 1)}" if len(panels) > 1 else ""
     title = f"Learned kernel{base}, points {by}"
-    fits = width_in_points(ax) > TITLE_CHARACTER * len(title)
-    ax.set_title(title if fits else title.replace(", ", ",\n"))
+    ax.set_title(title if in_points(ax)[0] > TITLE_CHARACTER * len(title) else title.replace(", ", ",\n"))
     return ax
 
 
@@ -140,7 +147,7 @@ def have_one_kernel(one: Learned, other: Learned) -> bool:
 
 
 def labels_of(given: Any, machine: Learned) -> Any:
-    """Return the labels of the first n points: of an estimator its classes, else those of the machine.
+    """Return the labels of the first n points: of an estimator its classes, else the labels of the machine.
 
     They are None where there are none, and where several risks without an estimator have labels of their own.
     """
@@ -208,30 +215,11 @@ def grouped(groups: Any) -> tuple[Index, list[tuple[str, int]]]:
 
 def clustered(K: Array) -> Index:
     """Return the order of the leaves of average linkage, by the distances of the features."""
-    diagonal = np.diag(K)
-    squares = diagonal[:, None] + diagonal - 2 * K
-    distances = np.sqrt(np.maximum(squares, 0.0))
-    np.fill_diagonal(distances, 0.0)
     if len(K) < 3:
         return np.arange(len(K))
+    diagonal = np.diag(K)
+    distances = np.sqrt(np.maximum(diagonal[:, None] + diagonal - 2 * K, 0.0))
     return np.asarray(leaves_list(linkage(squareform(distances, checks=False), "average")), dtype=np.intp)
-
-
-def draw_panels(
-    frames: Sequence[Any], panels: Sequence[Panel], order: Index, groups: list[tuple[str, int]]
-) -> Any:
-    """Draw the panels, each in its scale of colours, with titles and groups; return one of the pictures."""
-    for frame, panel in zip(frames, panels, strict=True):
-        image = sorted_image(panel.matrix, order)
-        lowest, highest = colour_limits(image)
-        picture = frame.imshow(image, cmap="viridis", vmin=lowest, vmax=highest, extent=(0, 1, 1, 0))
-        weight = "" if panel.weight is None else f"\nweight {panel.weight:.3g}"
-        longest = max(int(width_in_points(frame) / CHARACTER), SHORTEST)
-        frame.set_title(shortened_name(panel.name, longest) + weight, fontsize=FONT)
-        frame.set(xticks=[], yticks=[])
-        mark_groups(frame, groups)
-    name_groups(frames[0], groups)
-    return picture
 
 
 def sorted_image(K: Array, order: Index) -> Array:
@@ -262,9 +250,8 @@ def arranged(count: int, width: float, height: float) -> tuple[int, int]:
 
 def frames_in(ax: Any, count: int) -> list[Any]:
     """Return axes for `count` square heat maps with titles inside `ax`, as large as they can be."""
-    box = ax.get_window_extent()
-    height = box.height * 72 / ax.figure.dpi
-    rows, columns = arranged(count, width_in_points(ax), height)
+    width, height = in_points(ax)
+    rows, columns = arranged(count, width, height)
     tall = max(1 / rows - TITLE / height, 0.5 / rows)  # the share of a heat map
     return [
         ax.inset_axes([k % columns / columns, 1 - (k // columns + 1) / rows, (1 - GUTTER) / columns, tall])
@@ -272,24 +259,15 @@ def frames_in(ax: Any, count: int) -> list[Any]:
     ]
 
 
-def width_in_points(ax: Any) -> float:
-    """Return the width of axes in points."""
-    return float(ax.get_window_extent().width * 72 / ax.figure.dpi)
-
-
-def mark_groups(ax: Any, groups: list[tuple[str, int]]) -> None:
-    """Draw lines between the groups of the points, if they are few."""
-    sizes = np.array([size for _, size in groups], dtype=float)
+def mark_groups(ax: Any, groups: list[tuple[str, int]], named: bool) -> None:
+    """Draw lines between the groups of the points, if they are few, and write their names at the left."""
     if 1 < len(groups) <= MOST_GROUPS:
-        for end in np.cumsum(sizes)[:-1] / sizes.sum():
+        names, sizes = zip(*groups, strict=True)
+        ends = np.cumsum(sizes) / sum(sizes)
+        for end in ends[:-1]:
             ax.axhline(end, color="white", linewidth=0.8)
             ax.axvline(end, color="white", linewidth=0.8)
-
-
-def name_groups(ax: Any, groups: list[tuple[str, int]]) -> None:
-    """Write the names of the groups beside a heat map, if they are few."""
-    if 1 < len(groups) <= MOST_GROUPS:
-        sizes = np.array([size for _, size in groups], dtype=float)
-        centres = (np.cumsum(sizes) - sizes / 2) / sizes.sum()
-        ax.set_yticks(centres, [shortened_name(name, 12) for name, _ in groups], fontsize=FONT)
-        ax.tick_params(axis="y", length=0)
+        if named:
+            middles = ends - np.array(sizes) / (2 * sum(sizes))
+            ax.set_yticks(middles, [shortened_name(name, 12) for name in names], fontsize=FONT)
+            ax.tick_params(axis="y", length=0)

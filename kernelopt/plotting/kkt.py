@@ -10,7 +10,7 @@ import numpy as np
 from kernelopt.duality import KKT
 from kernelopt.duality.conditions import Condition
 from kernelopt.errors import InputError
-from kernelopt.figures import CARETLEFT, CARETRIGHT, new_axes, shortened_name, tall
+from kernelopt.figures import CARETLEFT, CARETRIGHT, FONT, name_rows, new_axes, tall, write_beside
 from kernelopt.methods import DEFAULT_TOL
 from kernelopt.validation import positive, shown
 
@@ -52,16 +52,22 @@ def plot_kkt(table: KKT, tol: float = DEFAULT_TOL, ax: Any = None) -> Any:
         )
     tol, rows = positive(tol, "tol"), table.conditions
     ax = new_axes(ax, tall(len(rows)))
-    left, right = limits([c.relative for c in rows if not c.why_not], tol)
-    ax.set_xscale("log")
-    ax.set_xlim(left / 3, right * 3)
+    seen = [r for r in [tol, *(c.relative for c in rows if not c.why_not)] if 0 < r < np.inf]
+    low = max(np.floor(np.log10(min(seen))), SMALLEST_EXPONENT)
+    high = max(min(np.ceil(np.log10(max(seen))), LARGEST_EXPONENT), low + 1)
+    left, right = 10.0**low, 10.0**high
+    ax.set(xscale="log", xlim=(left / 3, right * 3))
+    starts = [i for i, c in enumerate(rows) if i == 0 or c.kind != rows[i - 1].kind]
     for i, condition in enumerate(rows):
         draw_condition(ax, i, condition, tol, (left, right))
-    name_kinds(ax, [condition.kind for condition in rows])
+    for start, end in pairwise([*starts, len(rows)]):  # the kinds, at the right
+        middle = (1, (start + end - 1) / 2)
+        write_beside(ax, rows[start].kind, middle, (5, 0), xycoords=("axes fraction", "data"))
+        if start:
+            ax.axhline(start - 0.5, color="0.6", linewidth=0.6)
     ax.axvline(tol, color="0.3", linestyle="--", linewidth=1)
-    ax.set_yticks(range(len(rows)), [shortened_name(c.where, LONGEST) for c in rows], fontsize=8)
-    ax.set_ylim(max(len(rows), 1) - 0.5, -0.5)
-    ax.tick_params(axis="x", labelsize=8)
+    name_rows(ax, [c.where for c in rows], LONGEST)
+    ax.tick_params(axis="x", labelsize=FONT)
     ax.set_xlabel(f"relative residual (dashed line: tolerance {tol:.0e})")
     ax.set_title("Conditions of optimality")
     return ax
@@ -71,40 +77,14 @@ def draw_condition(ax: Any, row: int, condition: Condition, tol: float, ends: tu
     """Draw the residual of one condition at the height `row`."""
     left, right = ends
     if condition.why_not:
-        ax.text(left, row, "not measured", fontsize=8, style="italic", va="center")
+        ax.text(left, row, "not measured", fontsize=FONT, style="italic", va="center")
         return
     residual = condition.relative if np.isfinite(condition.relative) else np.inf
-    ink = WITHIN if residual <= tol else BEYOND
-    x = min(max(residual, left), right)
+    within, x = residual <= tol, min(max(residual, left), right)
     shape: Any = CARETLEFT if residual < left else CARETRIGHT if residual > right else "o"
+    ink, fill = (WITHIN, WITHIN) if within else (BEYOND, "white")
     ax.hlines(row, left / 3, x, color="0.85", linewidth=1, zorder=1)
-    ax.plot(
-        [x], [row], marker=shape, linestyle="none", color=ink, zorder=3,
-        markerfacecolor=ink if residual <= tol else "white",
-    )  # fmt: skip
-    if residual > tol:
-        ax.annotate(
-            f"{residual:.0e}", (x, row), xytext=(-8, 0), textcoords="offset points", fontsize=8, ha="right",
-            va="center", bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5}, zorder=2,
-        )  # fmt: skip
-
-
-def name_kinds(ax: Any, kinds: list[str]) -> None:
-    """Write the kind of each run of rows at the right, with lines between the runs."""
-    starts = [i for i, kind in enumerate(kinds) if i == 0 or kind != kinds[i - 1]]
-    for start, end in pairwise([*starts, len(kinds)]):
-        beside = {"xytext": (5, 0), "textcoords": "offset points", "va": "center", "fontsize": 8}
-        ax.annotate(
-            kinds[start], (1, (start + end - 1) / 2), xycoords=("axes fraction", "data"),
-            annotation_clip=False, **beside,
-        )  # fmt: skip
-        if start:
-            ax.axhline(start - 0.5, color="0.6", linewidth=0.6)
-
-
-def limits(residuals: list[float], tol: float) -> tuple[float, float]:
-    """Return powers of ten around the finite positive residuals and the tolerance."""
-    seen = [r for r in [*residuals, tol] if 0 < r < np.inf]
-    low = max(np.floor(np.log10(min(seen))), SMALLEST_EXPONENT)
-    high = min(np.ceil(np.log10(max(seen))), LARGEST_EXPONENT)
-    return 10.0**low, 10.0 ** max(high, low + 1)
+    ax.plot([x], [row], marker=shape, linestyle="none", color=ink, zorder=3, markerfacecolor=fill)
+    if not within:
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+        write_beside(ax, f"{residual:.0e}", (x, row), (-8, 0), ha="right", bbox=box, zorder=2)

@@ -23,7 +23,7 @@ from cvxpy.atoms.affine.upper_tri import upper_tri
 from cvxpy.atoms.affine.vstack import Vstack
 from cvxpy.atoms.affine.wraps import Wrap
 
-from kernelopt.numerics.ball import ETA, EXACTLY_SUMMED, Ball, accumulated
+from kernelopt.numerics.ball import ETA, EXACTLY_SUMMED, Ball
 from kernelopt.numerics.rounding import dots
 from kernelopt.structure.affine import affine, flat
 from kernelopt.validation import Array
@@ -59,7 +59,7 @@ def of_sum(atom: Any, balls: list[Ball]) -> Ball:
         return Ball.of(mid, rad)
     terms = numeric(atom, [1.0 * np.not_equal(ball.size, 0) for ball in balls])
     sizes = numeric(atom, [np.abs(ball.mid) for ball in balls])
-    return accumulated(mid, sizes, np.maximum(terms - 1, 0), rad)
+    return Ball.computed(mid, sizes, np.maximum(terms - 1, 0), rad)
 
 
 def of_product(atom: Any, balls: list[Ball]) -> Ball:
@@ -74,7 +74,7 @@ def of_product(atom: Any, balls: list[Ball]) -> Ball:
         rad = rad + numeric(atom, [abs(left.mid), np.broadcast_to(right.rad, np.shape(right.mid))])
     if not left.is_exact:
         rad = rad + numeric(atom, [np.broadcast_to(left.rad, np.shape(left.mid)), right.size])
-    return accumulated(mid, size, terms, rad)
+    return Ball.computed(mid, size, terms, rad)
 
 
 def is_small_image(atom: Any, left: Any, right: Any) -> bool:
@@ -100,7 +100,7 @@ def of_combination(atom: Any, balls: list[Ball]) -> Ball:
     rads = np.broadcast_to(weights.rad, weights.mid.shape)
     size, change = (np.sqrt(w @ magnitudes) for w in (weights.size, rads))
     mid = numeric(atom, [weights.mid])
-    return accumulated(mid, np.outer(size, size), weights.mid.size + 8, np.outer(change, change))
+    return Ball.computed(mid, np.outer(size, size), weights.mid.size + 8, np.outer(change, change))
 
 
 def of_affine(atom: Any, balls: list[Ball]) -> Ball:

@@ -22,7 +22,7 @@ from cvxpy.atoms.norm_inf import norm_inf
 from cvxpy.atoms.norm_nuc import normNuc
 from cvxpy.atoms.sigma_max import sigma_max
 
-from kernelopt.numerics.ball import ETA, LIBRARY, Ball, accumulated, raised
+from kernelopt.numerics.ball import ETA, LIBRARY, Ball, raised
 from kernelopt.numerics.rounding import eigenvalue_error
 from kernelopt.structure.affine import flat
 from kernelopt.structure.affine_rules import dense, numeric
@@ -70,7 +70,7 @@ def of_form(atom: Any, balls: list[Ball]) -> Ball:
     rad = 2 * (r @ (image @ (a + r))) + 8 * n * n * ETA * a.any()
     if not P.is_exact:
         rad = rad + (a + r) @ (P.rad @ (a + r))
-    return accumulated(np.ravel(x.mid) @ (P.mid @ np.ravel(x.mid)), a @ (image @ a), 2 * n + 2, rad)
+    return Ball.computed(np.ravel(x.mid) @ (P.mid @ np.ravel(x.mid)), a @ (image @ a), 2 * n + 2, rad)
 
 
 def of_eigenvalues(atom: Any, balls: list[Ball]) -> Ball:
@@ -184,4 +184,4 @@ def by_gradient(atom: Any, balls: list[Ball]) -> Ball:
 
 def of_atom(ball: Ball) -> float:
     """Return the relative error that is assumed of an argument of an atom without a rule."""
-    return float(accumulated(1.0, 1.0, 2 * np.size(ball.mid), EVALUATION).rad)
+    return float(Ball.computed(1.0, 1.0, 2 * np.size(ball.mid), EVALUATION).rad)

@@ -15,7 +15,7 @@ from kernelopt.errors import SolverError
 from kernelopt.language.learner import Learner, on_labelled
 from kernelopt.language.terms import terms
 from kernelopt.learner import BlockMachine, Machine
-from kernelopt.numerics.ball import Ball, accumulated
+from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.rounding import (
     UNDERFLOW,
     exact_sum,
@@ -102,8 +102,8 @@ def image(kernel: KernelSum, c: Array) -> Image:
     roots = np.sqrt(kernel.d)
     T, k = float(roots @ np.abs(c)), c.size + kernel.weights.size + 8
     values, underflow = kernel @ c, UNDERFLOW * k * (T > 0)
-    square = accumulated(c @ values, T * T, 2 * k, underflow)  # T**2 would raise where T * T is infinite
-    return moved(kernel, accumulated(values, roots * T, k, underflow), square)
+    square = Ball.computed(c @ values, T * T, 2 * k, underflow)  # T**2 would raise where T * T is infinite
+    return moved(kernel, Ball.computed(values, roots * T, k, underflow), square)
 
 
 def moved(kernel: KernelSum, values: Ball, square: Ball) -> Image:
@@ -129,8 +129,8 @@ def accurate_image(kernel: KernelSum, c: Array) -> Image:
     square = exact_sum(np.concatenate(two_products(weights, squares)))
     return moved(
         kernel,
-        accumulated(values, np.abs(values) + tails, 8, 1.01 * missed),
-        accumulated(square, abs(square), 2, np.abs(weights) @ errors * (1 + 1e-12)),
+        Ball.computed(values, np.abs(values) + tails, 8, 1.01 * missed),
+        Ball.computed(square, abs(square), 2, np.abs(weights) @ errors * (1 + 1e-12)),
     )
 
 

@@ -18,7 +18,7 @@ from kernelopt.fidelities import Fidelity, frobenius, l1, squared_frobenius
 from kernelopt.grams import RankOneStorage
 from kernelopt.language.fidelity import Distance
 from kernelopt.language.terms import dense, terms
-from kernelopt.numerics.ball import Ball, accumulated
+from kernelopt.numerics.ball import Ball
 from kernelopt.running import check
 from kernelopt.structure.learning import read_pieces
 from kernelopt.structure.parts import Budget, Slopes
@@ -56,7 +56,7 @@ class FidelityTerm:
         This is the conjugate of X -> L(X - target) at U, times the price.
         """
         size = np.vdot(np.abs(U), np.abs(self.target))
-        products = accumulated(np.vdot(U, self.target), size, U.size)
+        products = Ball.computed(np.vdot(U, self.target), size, U.size)
         return (products + Ball(*self.fidelity.bounded_conjugate(U))) * self.price
 
 

@@ -14,8 +14,8 @@ from cvxpy.constraints import Equality, Inequality, NonPos, Zero
 
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.decompositions import eigenpairs, eigenvalues
+from kernelopt.numerics.norms import on_simplex
 from kernelopt.numerics.rounding import eigenvalue_error, norm_above
-from kernelopt.numerics.simplex import on_simplex
 from kernelopt.structure.affine import Affine
 from kernelopt.validation import Array
 

@@ -1,4 +1,4 @@
-"""The conformance runs of `kernelopt certify`: every conic solver on every problem of the suite.
+"""The conformance runs of `kernelopt certify`: a conic solver on a problem of the suite.
 
 The verdict on an answer is made from certificates and residuals, and not from the solver's status.
 """
@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from importlib.metadata import version
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -23,20 +22,19 @@ from kernelopt.conic.compiled import compiled
 from kernelopt.conic.ladder import SolverAttempt, checked_solver, ladder, mosek_is_licensed, run_solver
 from kernelopt.errors import ConditionWarning, InfeasibleError
 from kernelopt.structure.structure import Structure
-from kernelopt.testing.conic_form import Claim, ConicForm
+from kernelopt.testing.findings import planted_between
 from kernelopt.testing.residuals import (
     FAILURES,
+    attained_value,
     complementarity_violation,
     finite,
     measured,
     number,
     primal_violation,
 )
-from kernelopt.testing.suite import Case
+from kernelopt.testing.suite import Case, ConicForm
 
-Word = Literal["certified", "proved infeasible", "refuted", "not certified", "failed", "false bracket"]
 TOLERANCE = 1e-4  # relative: of values, gaps and residuals
-PLANTED_ROUNDING = 1e-9  # relative: a planted value differs so much from that of its rounded data, at most
 SECONDS = 30.0  # of a solve
 MIXED_INTEGER = ("GLPK_MI", "CBC", "SCIP", "XPRESS")  # in cvxpy's list of conic solvers
 # The default accuracy of SCS is too coarse for gaps of 1e-4, the tolerance of a verdict.
@@ -52,7 +50,7 @@ class ConformanceRow:
     solver, problem, status : str
         The names of both, and the status that the solver returns.
     truth, value : float
-        The true optimal value, and the one that the solver claims.
+        The true optimal value, and the value that the solver claims.
     error : float
         |value - truth| relative to |truth|.
     gap : float
@@ -87,40 +85,6 @@ class ConformanceRow:
     why: str
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What a solver claims of a conic problem, its residuals, and the certificate of its point.
-
-    Attributes
-    ----------
-    status : str
-    claim : "value", "infeasible", "unbounded" or "none"
-        What the status says of the learning problem, see `ConicForm.claim`.
-    value : float
-        The optimal value that the solver claims, nan where it claims none.
-    attained : float
-        The objective of the conic problem at the solver's point, nan without a point.
-    infeasibility, violated : float and str
-        The `primal_violation` of the point, nan without a point, and its constraint.
-    complementarity : float
-        The `complementarity_violation`, nan without multipliers.
-    certificate : Certificate or None
-        Of the learning problem, at the solver's point and alpha.
-    failure : str
-        Why there is no answer, or no certificate.
-    """
-
-    status: str
-    claim: Claim
-    value: float
-    attained: float
-    infeasibility: float
-    violated: str
-    complementarity: float
-    certificate: Certificate | None
-    failure: str
-
-
 def conic_solvers(names: Sequence[str] | None = None) -> list[str]:
     """Return the conic solvers to run: the installed ones, MOSEK with a licence only, or the named ones.
 
@@ -138,8 +102,9 @@ def conic_solvers(names: Sequence[str] | None = None) -> list[str]:
 def run_case(case: Case, solver: Any, tol: float = TOLERANCE) -> ConformanceRow | None:
     """Return the row of one solver on one problem, None where the solver lacks the cones."""
     form, truth = case.make()
+    conic, value = form.conic, np.nan
     try:
-        compiled(form.conic, solver)
+        compiled(conic, solver)
     except cp.SolverError:
         return None
     form.clear()
@@ -147,21 +112,17 @@ def run_case(case: Case, solver: Any, tol: float = TOLERANCE) -> ConformanceRow 
     options = {**FINER_OPTIONS.get(attempt.name, {}), **attempt.options}
     clock = time.perf_counter()
     with np.errstate(all="ignore"):
-        done = run_solver(form.conic, SolverAttempt(attempt.solver, options))
-        seconds, value = time.perf_counter() - clock, np.nan
+        done = run_solver(conic, SolverAttempt(attempt.solver, options))
+        seconds = time.perf_counter() - clock
         if done.status == "failed":
             form.clear()  # the values of a failed solve are no answer
-        elif form.conic.solution is not None:
-            value = number(form.conic.solution.opt_val)
-        infeasibility, violated = measured(primal_violation, form.conic)
-        complementarity, _ = measured(complementarity_violation, form.conic)
-        attained, _ = measured(lambda problem: (number(problem.objective.value), ""), form.conic)
+        elif conic.solution is not None:
+            value = number(conic.solution.opt_val)
+        infeasibility, violated = measured(primal_violation, conic)
+        complementarity, _ = measured(complementarity_violation, conic)
+        attained, _ = measured(attained_value, conic)
         certificate, missing = certificate_of(form)
-    failure = "; ".join(filter(None, [done.failure, missing]))
-    claim, residuals = form.claim(done.status), (attained, infeasibility, violated, complementarity)
-    answer = Answer(done.status, claim, value, *residuals, certificate, failure)
-    verdict, why = against_truth(assess(answer, form.problem, tol), answer, truth, tol)
-    return ConformanceRow(
+    row = ConformanceRow(
         solver=attempt.name,
         problem=case.name,
         status=done.status,
@@ -172,28 +133,32 @@ def run_case(case: Case, solver: Any, tol: float = TOLERANCE) -> ConformanceRow 
         infeasibility=infeasibility,
         complementarity=complementarity,
         seconds=seconds,
-        verdict=verdict,
-        why=why,
+        verdict="failed",
+        why="; ".join(filter(None, [done.failure, missing])),
     )
+    if certificate is None:
+        return row if form.claim(done.status) == "none" else replace(row, verdict="not certified")
+    verdict, why = assess(row, form, certificate, attained, violated, tol)
+    return replace(row, verdict=verdict, why=why)
 
 
 def certificate_of(form: ConicForm) -> tuple[Certificate | None, str]:
     """Return the certificate of the solver's point, or the reason why there is none.
 
-    If the solver has an alpha, the bounds are those of this alpha, and no machine is trained.
+    If the solver has an alpha, the bounds are computed from this alpha, and no machine is trained.
     """
     problem = form.problem
     try:
         if form.expansion is not None:
             form.expansion.bring_back()
         point, alphas = form.proposed()
-        if isinstance(problem, BoundedProblem) and point is not None:
-            labels = {c.label: c.dual_variables[0].value for c in form.conic.constraints}
-            multipliers = {k: d if d is not None and finite([d]) else None for k, d in labels.items()}
-            return problem.bounds({v.id: value for v, value in point.items()}, multipliers), ""
         if point is None:
             form.clear()
             return certify(problem), ""
+        if isinstance(problem, BoundedProblem):
+            labels = {c.label: c.dual_variables[0].value for c in form.conic.constraints}
+            multipliers = {k: d if finite([d]) else None for k, d in labels.items()}
+            return problem.bounds({v.id: value for v, value in point.items()}, multipliers), ""
         return certify(problem, point, alpha=alphas, retrain=alphas is None), ""
     except FAILURES as error:
         return None, f"no certificate: {type(error).__name__}: {error}"
@@ -211,68 +176,69 @@ def proved_inseparable(problem: cp.Problem) -> bool:
     return False
 
 
-def assess(answer: Answer, problem: cp.Problem, tol: float) -> tuple[Word, str]:
-    """Return the verdict on an answer, and the reason. The solver's status only says what is claimed."""
-    certificate, said = answer.certificate, f"says {answer.status}"
-    if answer.claim == "none":
-        return "failed", answer.failure
-    if certificate is None:
-        return "not certified", answer.failure
-    attained, bound = certificate.upper, certificate.lower
-    if isinstance(problem.objective, cp.Maximize):
-        attained, bound = bound, attained
-    if answer.claim == "unbounded":
+def assess(
+    row: ConformanceRow, form: ConicForm, certificate: Certificate, attained: float, violated: str, tol: float
+) -> tuple[str, str]:
+    """Return the verdict on an answer, and the reason. The solver's status only says what is claimed.
+
+    Parameters
+    ----------
+    row : ConformanceRow
+        With everything but the verdict.
+    form : ConicForm
+    certificate : Certificate
+        Of the learning problem, at the solver's point and alpha.
+    attained : float
+        The objective of the conic problem at the solver's point, nan without a point.
+    violated : str
+        The constraint of the largest violation.
+    tol : float
+    """
+    lower, upper, claim, says = certificate.lower, certificate.upper, form.claim(row.status), row.status
+    if not planted_between(lower, upper, row.truth):
+        return "false bracket", f"[{lower:.9g}, {upper:.9g}] excludes the optimum {row.truth:.9g}"
+    if claim == "none":
+        return "failed", row.why
+    best, bound = (lower, upper) if isinstance(form.problem.objective, cp.Maximize) else (upper, lower)
+    if claim == "unbounded":
         if np.isfinite(bound):
-            return "refuted", f"{said}, and {bound:.6g} bounds the optimum"
-        return "not certified", f"{said}, which no bound contradicts"
-    if answer.claim == "infeasible" and certificate.feasible and np.isfinite(attained):
-        return "refuted", f"{said}, and {attained:.6g} is attained"
+            return "refuted", f"says {says}, and {bound:.6g} bounds the optimum"
+        return "not certified", f"says {says}, which no bound contradicts"
+    if claim == "infeasible" and certificate.feasible and np.isfinite(best):
+        return "refuted", f"says {says}, and {best:.6g} is attained"
     proof = "a Farkas ray" if certificate.proof is not None else ""
-    if proved_inseparable(problem):
+    if proved_inseparable(form.problem):
         proof = "inseparable labels"
-    if answer.claim == "infeasible":
-        return ("proved infeasible", proof) if proof else ("not certified", f"{said}, without a proof")
+    if claim == "infeasible":
+        return ("proved infeasible", proof) if proof else ("not certified", f"says {says}, without a proof")
     if proof:
         return "refuted", f"claims a value, and {proof} shows that there is no feasible point"
-    return assess_value(answer, certificate, tol)
+    return assess_value(row, certificate, attained, violated, tol)
 
 
-def assess_value(answer: Answer, certificate: Certificate, tol: float) -> tuple[Word, str]:
+def assess_value(
+    row: ConformanceRow, certificate: Certificate, attained: float, violated: str, tol: float
+) -> tuple[str, str]:
     """Return the verdict on a claimed value, by the bounds of the certificate and the residuals."""
-    lower, upper, value = certificate.lower, certificate.upper, answer.value
+    lower, upper, value = certificate.lower, certificate.upper, row.value
     slack = tol * (max((abs(end) for end in (lower, upper) if np.isfinite(end)), default=0.0) or 1.0)
     if not np.isfinite(value):
-        return "refuted", f"says {answer.status}, and its value is {value:g}"
+        return "refuted", f"says {row.status}, and its value is {value:g}"
     if value < lower - slack or value > upper + slack:
         return "refuted", f"claims {value:.6g}, outside of [{lower:.6g}, {upper:.6g}]"
-    if np.isnan(answer.infeasibility):
+    if np.isnan(row.infeasibility):
         return "refuted", "claims a value without a finite point"
-    if answer.infeasibility > tol:
-        return "refuted", f"violates {answer.violated!r} by {answer.infeasibility:.1e}"
+    if row.infeasibility > tol:
+        return "refuted", f"violates {violated!r} by {row.infeasibility:.1e}"
     if not certificate.gap <= tol:
         return "not certified", certificate.reason or f"the gap is {certificate.gap:.1e}"
-    if np.isfinite(answer.attained) and abs(answer.attained - value) > slack:
-        return "refuted", f"claims {value:.6g}, and its point has {answer.attained:.6g}"
-    if answer.complementarity > tol:
-        return "not certified", f"complementarity is missed by {answer.complementarity:.1e}"
+    if np.isfinite(attained) and abs(attained - value) > slack:
+        return "refuted", f"claims {value:.6g}, and its point has {attained:.6g}"
+    if row.complementarity > tol:
+        return "not certified", f"complementarity is missed by {row.complementarity:.1e}"
+    if not row.error <= 2 * tol:
+        return "false bracket", f"{value:.9g} was certified, the optimum is {row.truth:.9g}"
     return "certified", ""
-
-
-def against_truth(verdict: tuple[Word, str], answer: Answer, truth: float, tol: float) -> tuple[Word, str]:
-    """Return the verdict, or "false bracket" where the true value shows that the certificate is wrong.
-
-    The truth is inf for an infeasible minimisation, -inf for an unbounded one.
-    """
-    certificate = answer.certificate
-    if certificate is None:
-        return verdict
-    slack = PLANTED_ROUNDING * (abs(truth) or 1.0) if np.isfinite(truth) else 0.0
-    if certificate.lower > truth + slack or certificate.upper < truth - slack:
-        bounds = f"[{certificate.lower:.9g}, {certificate.upper:.9g}]"
-        return "false bracket", f"{bounds} excludes the optimum {truth:.9g}"
-    if verdict[0] == "certified" and not true_error(answer.value, truth) <= 2 * tol:
-        return "false bracket", f"{answer.value:.9g} was certified, the optimum is {truth:.9g}"
-    return verdict
 
 
 def true_error(value: float, truth: float) -> float:
@@ -283,31 +249,3 @@ def true_error(value: float, truth: float) -> float:
     if not np.isfinite(truth):
         return 0.0 if value == truth else np.nan
     return abs(value - truth) / (abs(truth) or 1.0)
-
-
-def conformance(
-    chosen: Iterable[Case], solvers: Sequence[Any], show: Callable[[str], None] | None = None
-) -> Iterator[ConformanceRow]:
-    """Yield a row for every problem and every solver that has its cones.
-
-    Parameters
-    ----------
-    chosen : iterable of Case
-        Such as `kernelopt.testing.cases()`.
-    solvers : sequence of names or cvxpy solver objects
-    show : function of str, optional
-        Called with the names of the problem and the solver before each solve.
-    """
-    for case in chosen:
-        for solver in solvers:
-            if show is not None:
-                show(f"{case.name}, {solver if isinstance(solver, str) else solver.name()}")
-            row = run_case(case, solver)
-            if row is not None:
-                yield row
-
-
-def report(rows: Sequence[ConformanceRow]) -> dict[str, Any]:
-    """Return the rows as a document, with the versions of the packages."""
-    packages = {name: version(name) for name in ("kernelopt", "cvxpy", "numpy")}
-    return {"versions": packages, "tolerance": TOLERANCE, "rows": [asdict(row) for row in rows]}

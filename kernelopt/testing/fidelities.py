@@ -8,11 +8,10 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.errors import ParameterError
 from kernelopt.fidelities import Fidelity, Proximal, Radial
 from kernelopt.methods.solve import solve
-from kernelopt.testing.findings import Findings, Property, apart, excess
-from kernelopt.validation import Array, shown
+from kernelopt.testing.findings import Findings, Property, apart, excess, require
+from kernelopt.validation import Array
 
 ORDER = 4  # of the matrices
 SCALES = np.geomspace(1e-3, 30.0, 8)  # of their entries: small and large beside the parameters of a fidelity
@@ -35,7 +34,7 @@ def check_fidelity(fidelity: Fidelity, *, seed: int = 0) -> Findings:
       what `project` returns, and the largest <U, D> - L*(U) in it is L(D), at which duals use it;
     * `trace_bound` is at least <I, D>;
     * if the fidelity is `Radial`, the square of its `scale` is above L and touches it;
-    * if it is `Proximal`, the objective of `proximal` is that of a conic solve, and `shares` returns
+    * if it is `Proximal`, `proximal` has the objective of a conic solve, and `shares` returns
       subgradients with the given sum.
 
     Parameters
@@ -62,22 +61,15 @@ def check_fidelity(fidelity: Fidelity, *, seed: int = 0) -> Findings:
     >>> len(check_fidelity(ko.fidelities.l1()).stated)
     14
     """
-    if not isinstance(fidelity, Fidelity):
-        raise ParameterError(
-            f"check_fidelity takes a Fidelity, got {shown(fidelity)}. Create one, such as "
-            "kernelopt.fidelities.l1()."
-        )
+    require(fidelity, Fidelity, "check_fidelity", "Create one, such as kernelopt.fidelities.l1().")
     rng = np.random.default_rng(seed)
     drawn = [scale * rng.normal(size=(ORDER, ORDER)) for scale in SCALES]
     D = [np.zeros((ORDER, ORDER)), *(G + G.T for G in drawn)]
-    findings = Findings(repr(fidelity))
-    findings.state_all(properties(fidelity, D))
-    findings.raise_if_wrong()
-    return findings
+    return Findings(repr(fidelity)).state_all(properties(fidelity, D))
 
 
 def properties(L: Fidelity, matrices: list[Array]) -> Iterator[Property]:
-    """Yield the properties of a fidelity at symmetric matrices D, the first of which is zero."""
+    """Yield the properties of a fidelity at symmetric matrices D, where the first is zero."""
     U, X = cp.Variable((ORDER, ORDER), symmetric=True), cp.Variable((ORDER, ORDER))
     yield "the expression is convex", 0, (not L.expression(Z).is_convex() for Z in [X])
     values = [L.value(D) for D in matrices]

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from kernelopt.errors import ParameterError
 from kernelopt.kernels import Kernel
-from kernelopt.testing.findings import Findings, Property, apart
+from kernelopt.testing.findings import Findings, Property, apart, require
 from kernelopt.validation import Array
 
 POINTS, COLUMNS = 12, 3  # of the default points
@@ -40,7 +41,7 @@ def check_kernel(kernel: Kernel, X: Any = None, *, seed: int = 0) -> Findings:
     ----------
     kernel : Kernel
     X : array of shape (points, columns), or strings for a kernel of strings, at least four points, optional
-        By default twelve normal points with three columns, of which two are equal.
+        By default twelve normal points with three columns, the last point equal to the first.
     seed : int, default 0
 
     Returns
@@ -62,21 +63,14 @@ def check_kernel(kernel: Kernel, X: Any = None, *, seed: int = 0) -> Findings:
     >>> len(check_kernel(ko.gaussian(1.0)).stated)
     10
     """
-    if not isinstance(kernel, Kernel):
-        raise ParameterError(
-            f"check_kernel takes a Kernel, got {type(kernel).__name__}: {kernel!r:.60}. Create one, such as "
-            "kernelopt.gaussian(1.0)."
-        )
+    require(kernel, Kernel, "check_kernel", "Create one, such as kernelopt.gaussian(1.0).")
     if X is None:
         X = np.random.default_rng(seed).normal(size=(POINTS, COLUMNS))
         X[-1] = X[0]  # data sets have equal points too
     points = kernel.domain(X, "X", None)
     if len(points) < 4:
         raise ParameterError(f"X must have at least four points, got {len(points)}. Pass more rows.")
-    findings = Findings(repr(kernel))
-    findings.state_all(properties(kernel, points.copy()))
-    findings.raise_if_wrong()
-    return findings
+    return Findings(repr(kernel)).state_all(properties(kernel, points.copy()))
 
 
 def properties(kernel: Kernel, X: Array) -> Iterator[Property]:
@@ -97,18 +91,16 @@ def properties(kernel: Kernel, X: Array) -> Iterator[Property]:
     order = np.roll(np.arange(len(X))[::-1], len(X) // 2)
     reordered = (near(kernel(X[new]), K[np.ix_(new, new)]) for new in [order])
     yield "reordered points have the reordered Gram matrix", CLOSE, reordered
-    yield (
-        "the diagonal is that of the Gram matrix",
-        CLOSE,
-        (near(k.diagonal(X), np.diag(K)) for k in [kernel]),
-    )
+    diagonals = (near(k.diagonal(X), np.diag(K)) for k in [kernel])
+    yield "`gram_diagonal` is the diagonal of the Gram matrix", CLOSE, diagonals
     found = (np.abs(values) > NEGATIVE * largest).sum()
     yield "the rank is at most its bound", 0, (found - k.rank(X) for k in [kernel])
     profile, missed, lowest = kernel.profile(), 0.0, 0.0
     if profile is not None:
-        apart_by = distances(X if profile.columns is None else X[:, list(profile.columns)], profile.metric)
+        Z = X if profile.columns is None else X[:, list(profile.columns)]
+        apart_by = np.zeros(shape) if profile.metric is None else cdist(Z, Z, profile.metric)
         given = profile.function(apart_by)
-        given[np.diag_indices(len(X))] = profile.own
+        np.fill_diagonal(given, profile.own)
         missed = near(given, K)
         if profile.completely_monotone:
             f = profile.function(np.linspace(0, apart_by.max(), GRID)) / profile.own
@@ -121,11 +113,3 @@ def properties(kernel: Kernel, X: Array) -> Iterator[Property]:
 def near(one: Array, two: Array) -> float:
     """Return the largest difference of two arrays, relative to their largest entry."""
     return apart(one, two, float(np.finfo(float).tiny))
-
-
-def distances(X: Array, metric: str | None) -> Array:
-    """Return the distances of a profile between all points, by their definition."""
-    differences = X[:, None] - X[None]
-    if metric is None:
-        return np.zeros((len(X), len(X)))
-    return np.asarray((differences**2 if metric == "sqeuclidean" else np.abs(differences)).sum(axis=2))

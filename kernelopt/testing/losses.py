@@ -9,11 +9,10 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.errors import ParameterError
 from kernelopt.learner import learn
 from kernelopt.losses import Loss
 from kernelopt.methods.solve import solve
-from kernelopt.testing.findings import Findings, Property, apart, excess
+from kernelopt.testing.findings import Findings, Property, apart, excess, require
 from kernelopt.validation import Array
 
 POINTS = 8  # of the default labels or targets
@@ -68,11 +67,7 @@ def check_loss(loss: Loss, y: Any = None, *, seed: int = 0) -> Findings:
     >>> len(check_loss(ko.hinge(2.0)).stated)
     18
     """
-    if not isinstance(loss, Loss):
-        raise ParameterError(
-            f"check_loss takes a Loss, got {type(loss).__name__}: {loss!r:.60}. Create one, such as "
-            "kernelopt.hinge(1.0)."
-        )
+    require(loss, Loss, "check_loss", "Create one, such as kernelopt.hinge(1.0).")
     rng = np.random.default_rng(seed)
     if y is None and loss.kind != "none":
         y = np.where(np.arange(POINTS) % 2, -1.0, 1.0) if loss.kind == "labels" else rng.normal(size=POINTS)
@@ -83,10 +78,7 @@ def check_loss(loss: Loss, y: Any = None, *, seed: int = 0) -> Findings:
             if not isinstance(field, np.ndarray) or field.shape != targets.shape:
                 got = f"{type(field).__name__} of shape {np.shape(field)}"
                 findings.state(f"`{name}` is an array of shape {targets.shape}, one a sample", False, got)
-    findings.raise_if_wrong()
-    findings.state_all(properties(loss, targets, rng))
-    findings.raise_if_wrong()
-    return findings
+    return findings.done().state_all(properties(loss, targets, rng))
 
 
 def properties(loss: Loss, y: Array, rng: np.random.Generator) -> Iterator[Property]:

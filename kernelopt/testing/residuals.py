@@ -11,10 +11,10 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.constraints import PSD, Equality, Inequality, NonNeg, Zero
 
 from kernelopt.errors import KerneloptError
 from kernelopt.structure.enclosure import violation as violated
-from kernelopt.validation import Array
 
 FAILURES = (KerneloptError, ArithmeticError, ValueError, RuntimeError, IndexError)
 """What cvxpy, numpy and kernelopt raise on the values that a solver leaves; LinAlgError is a ValueError."""
@@ -28,6 +28,11 @@ def measured(measure: Callable[[cp.Problem], tuple[float, str]], problem: cp.Pro
     return np.nan, ""
 
 
+def attained_value(problem: cp.Problem) -> tuple[float, str]:
+    """Return the objective at the point."""
+    return number(problem.objective.value), ""
+
+
 def primal_violation(problem: cp.Problem) -> tuple[float, str]:
     """Return the largest relative violation of a constraint, and the label of that constraint.
 
@@ -35,41 +40,45 @@ def primal_violation(problem: cp.Problem) -> tuple[float, str]:
     nonneg=True, count as constraints.
     """
     found = [(0.0, "")]
-    for variable in problem.variables():
-        value = np.asarray(variable.value, dtype=float)
-        moved = variable.project(value) - value if variable.attributes else 0.0 * value
-        found.append((largest(moved) / max(1.0, largest(value)), f"the domain of {variable.name()}"))
-    for constraint in problem.constraints:
-        size = max((largest(arg.value) for arg in constraint.args), default=0.0)
-        missed = float(np.max(violated(constraint), initial=0.0)) / max(1.0, size)
-        found.append((missed, str(constraint.label or constraint)))
+    for v in problem.variables():
+        moved = v.project(v.value) - v.value if v.attributes else 0.0
+        found.append((largest(moved) / max(1.0, largest(v.value)), f"the domain of {v.name()}"))
+    for c in problem.constraints:
+        size = max(1.0, *(largest(arg.value) for arg in c.args))
+        found.append((largest(violated(c)) / size, str(c.label or c)))
     return worst(found)
 
 
 def complementarity_violation(problem: cp.Problem) -> tuple[float, str]:
     """Return the largest violation of complementarity or dual feasibility, and its constraint.
 
-    It is taken over inequalities and cones, and for each of them is the larger of
+    It is taken over inequalities and cones. For each of them it is the larger of
 
-        |<multiplier, slack>| / max(1, |optimal value|)   and   `dual_cone_violation`.
+        |<multiplier, slack>| / max(1, |optimal value|)
 
-    It is infinite for a multiplier that is not finite, and nan where there is none.
+    and of the distance of the multiplier from its cone, relative to max(1, its largest entry): minus the
+    smallest entry of the multiplier of an inequality, minus the smallest eigenvalue of the multiplier of a
+    semidefinite constraint. The multipliers of other cones are not tested for their cone. The result is
+    infinite for a multiplier that is not finite, and nan where there is none.
     """
     found = [(0.0, "")]
-    size = max(1.0, abs(number(problem.solution.opt_val)))
-    for constraint in problem.constraints:
-        if isinstance(constraint, cp.constraints.Zero | cp.constraints.Equality):
+    value = max(1.0, abs(number(problem.solution.opt_val)))
+    for c in problem.constraints:
+        if isinstance(c, Zero | Equality):
             continue
-        label, duals = str(constraint.label or constraint), [dual.value for dual in constraint.dual_variables]
+        label, duals = str(c.label or c), [dual.value for dual in c.dual_variables]
         if any(dual is None for dual in duals):
             return np.nan, ""
         if not finite(duals):
             return np.inf, label
-        slacks = [constraint.expr] if isinstance(constraint, cp.constraints.Inequality) else constraint.args
-        pairs = zip(duals, slacks, strict=True)
-        product = abs(sum(float(np.vdot(np.asarray(d), np.asarray(s.value))) for d, s in pairs)) / size
-        outside = dual_cone_violation(constraint, [np.asarray(d, dtype=float) for d in duals])
-        found.append((max(product, outside), label))
+        pairs = zip(duals, [c.expr] if isinstance(c, Inequality) else c.args, strict=True)
+        product = abs(sum(float(np.vdot(dual, slack.value)) for dual, slack in pairs)) / value
+        outside, first = 0.0, np.asarray(duals[0], dtype=float)
+        if isinstance(c, Inequality | NonNeg):
+            outside = -float(first.min(initial=0.0))
+        elif isinstance(c, PSD):
+            outside = -float(np.linalg.eigvalsh((first + first.T) / 2)[0])
+        found.append((max(product, outside / max(1.0, *map(largest, duals))), label))
     return worst(found)
 
 
@@ -83,28 +92,11 @@ def largest(value: Any) -> float:
     return float(np.abs(value).max(initial=0.0))
 
 
-def dual_cone_violation(constraint: cp.Constraint, duals: list[Array]) -> float:
-    """Return by how much a multiplier is outside of its cone, relative to max(1, its largest entry).
-
-    That is minus the smallest entry of the multiplier of an inequality, and minus the smallest eigenvalue of
-    that of a semidefinite constraint. Other cones are not tested, and have 0.
-    """
-    size = max(1.0, *map(largest, duals))
-    if isinstance(constraint, cp.constraints.Inequality | cp.constraints.NonNeg):
-        return max(0.0, -float(duals[0].min(initial=0.0))) / size
-    if isinstance(constraint, cp.constraints.PSD):
-        return max(0.0, -float(np.linalg.eigvalsh((duals[0] + duals[0].T) / 2)[0])) / size
-    return 0.0
-
-
 def finite(values: Any) -> bool:
     """Whether no value is missing, and all are finite."""
     return all(v is not None and np.isfinite(np.asarray(v, dtype=float)).all() for v in values)
 
 
 def number(value: Any) -> float:
-    """Return a value as a float, nan where it is no number."""
-    try:
-        return float(np.asarray(value, dtype=float).reshape(()))
-    except (TypeError, ValueError):
-        return np.nan
+    """Return a value as a float, nan where there is none."""
+    return np.nan if value is None else float(np.squeeze(value))

@@ -5,17 +5,77 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import cvxpy as cp
 import numpy as np
 
 from kernelopt.catalog import Entry, catalogue
 from kernelopt.errors import ParameterError
-from kernelopt.testing.conic_form import ConicForm
+from kernelopt.methods.exact.programme import Programme
+from kernelopt.structure.expansion import expand
+from kernelopt.structure.structure import Structure
+from kernelopt.testing.residuals import finite
+from kernelopt.validation import Array
 
 SEED = 2004  # of the default problems: any other seed would do, and a fixed one makes runs comparable
-HARSH = {"degenerate": True, "duplicates": 2, "condition": 1e4}  # all that makes a planted problem hard
+KINDS: dict[str, dict[str, Any]] = {  # endings of names, and knobs; all that makes a planted problem hard
+    "": {},
+    ", harsh": {"degenerate": True, "duplicates": 2, "condition": 1e4},
+    ", infeasible": {"infeasible": True},
+}
+INFEASIBLE = (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE)
+UNBOUNDED = (cp.UNBOUNDED, cp.UNBOUNDED_INACCURATE)
+Claim = Literal["value", "infeasible", "unbounded", "none"]
+
+
+class ConicForm:
+    """A conic problem with the optimum of a learning problem: a programme of its paper, or its explicit form.
+
+    Parameters
+    ----------
+    problem : cp.Problem
+        The learning problem.
+    programme : Programme, optional
+        By default the conic problem is `expand(problem)`, the learning problem with its risks written out.
+    """
+
+    def __init__(self, problem: cp.Problem, programme: Programme | None = None) -> None:
+        self.problem, self.programme = problem, programme
+        self.expansion = expand(problem) if programme is None else None
+        self.conic: cp.Problem = (programme or self.expansion).problem  # type: ignore[union-attr]
+
+    @property
+    def is_dual(self) -> bool:
+        """Whether the conic problem maximises and the learning problem minimises, or the reverse."""
+        return type(self.conic.objective) is not type(self.problem.objective)
+
+    def claim(self, status: str) -> Claim:
+        """Return what a status of the conic problem says of the learning problem.
+
+        By weak duality a learning problem is infeasible if its dual is unbounded.
+        """
+        if status in INFEASIBLE or status in UNBOUNDED:
+            return "infeasible" if (status in INFEASIBLE) != self.is_dual else "unbounded"
+        return "none" if status in ("failed", cp.SOLVER_ERROR) else "value"
+
+    def clear(self) -> None:
+        """Delete all values and multipliers, so that none of an earlier solve is taken for an answer."""
+        duals = [dual for constraint in self.conic.constraints for dual in constraint.dual_variables]
+        for variable in (*self.conic.variables(), *self.problem.variables(), *duals):
+            variable.save_value(None)
+
+    def proposed(self) -> tuple[dict[cp.Variable, Any] | None, list[Array] | None]:
+        """Return the point of the learning problem and one alpha per risk, None where they are not finite."""
+        if not finite([v.value for v in self.conic.variables()]):
+            return None, None
+        if self.expansion is None:
+            point, alphas = self.programme.recover()  # type: ignore[union-attr]
+        else:
+            point = {v: v.value for v in Structure(self.problem).user_variables}
+            alphas = [risk.alpha() for risk in self.expansion.risks]
+        usable = bool(alphas) and finite(alphas)
+        return (dict(point) if finite(point.values()) else None), (list(alphas) if usable else None)
 
 
 @dataclass(frozen=True)
@@ -45,14 +105,9 @@ def cases(size: int = 10, entries: dict[str, Entry] | None = None, seed: int = S
     seed : int, default 2004
     """
     for name, entry in (catalogue() if entries is None else entries).items():
-        if entry.planted is None:
-            continue
-        yield Case(name, partial(planted_form, entry, seed, {"n": size}))
-        yield Case(f"{name}, harsh", partial(planted_form, entry, seed, {"n": size, **HARSH}))
-        if can_be_infeasible(entry, seed):
-            yield Case(
-                f"{name}, infeasible", partial(planted_form, entry, seed, {"n": size, "infeasible": True})
-            )
+        for kind, knobs in KINDS.items():
+            if entry.planted and (kind != ", infeasible" or can_be_infeasible(entry, seed)):
+                yield Case(name + kind, partial(planted_form, entry, seed, {"n": size, **knobs}))
     yield Case("no strong duality", no_strong_duality)
     yield Case("unbounded log-determinant", unbounded_log_determinant)
 
@@ -70,14 +125,14 @@ def planted_form(entry: Entry, seed: int, knobs: dict[str, Any]) -> tuple[ConicF
     """Return the conic form of a planted problem, by its first programme if it has one, and its optimum."""
     make: Any = entry.planted
     found = make(np.random.default_rng(seed), **knobs)
-    first = next(iter(found.formulation.programmes.values()), None)
-    form = ConicForm(found.formulation.problem, None if first is None else first())
-    maximize = isinstance(found.formulation.problem.objective, cp.Maximize)
+    problem, programmes = found.formulation.problem, [*found.formulation.programmes.values()]
+    form = ConicForm(problem, programmes[0]() if programmes else None)
+    maximize = isinstance(problem.objective, cp.Maximize)
     return form, -np.inf if maximize and found.infeasible else found.value
 
 
 def no_strong_duality() -> tuple[ConicForm, float]:
-    """Return min x over [[0, x, 0], [x, z, 0], [0, 0, x + 1]] >> 0: its value is 0, that of its dual -1.
+    """Return min x over [[0, x, 0], [x, z, 0], [0, 0, x + 1]] >> 0: its value is 0, and its dual has -1.
 
     The zero in the corner forces x = 0. There is no Slater point, and no dual point proves a bound above -1.
     """

@@ -11,6 +11,7 @@ from kernelopt.validation.arrays import (
     Floats,
     Index,
     Mask,
+    as_expression,
     as_float_array,
     as_indices,
     as_list,
@@ -20,7 +21,6 @@ from kernelopt.validation.arrays import (
     numeric,
     plain,
 )
-from kernelopt.validation.expressions import as_expression
 from kernelopt.validation.labels import as_classes, as_labels, as_targets
 from kernelopt.validation.matrices import (
     PSD_TOLERANCE,
@@ -32,9 +32,10 @@ from kernelopt.validation.matrices import (
     taken_as_symmetric,
 )
 from kernelopt.validation.messages import shown
-from kernelopt.validation.paths import as_model_path, as_path
 from kernelopt.validation.scalars import (
     as_generator,
+    as_model_path,
+    as_path,
     bare,
     boolean,
     exponent,

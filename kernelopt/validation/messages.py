@@ -1,6 +1,9 @@
-"""Values as error messages show them."""
+"""Values, and the names of options, as error messages show them."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 import numpy as np
 
@@ -37,3 +40,32 @@ def kind_of(value: object) -> str:
         return f"{name} of dtype {value.dtype}"
     shape = getattr(value, "shape", None)
     return f"{name} of shape {shape}" if isinstance(shape, tuple) else name
+
+
+def refuse_unknown(given: Iterable[str], allowed: Iterable[str], function: str) -> None:
+    """Raise TypeError for the first name that is not allowed, with the nearest and with all allowed names.
+
+    Parameters
+    ----------
+    given, allowed : names of options
+    function : str
+        The name of the function that was called, for the message.
+    """
+    names = list(allowed)
+    for name in sorted(set(given) - set(names)):
+        raise TypeError(
+            f"{function}() got an unexpected keyword argument {name!r}.{suggestion(name, names)} The options "
+            f"are {', '.join(names)}."
+        )
+
+
+def nearest_name(name: str, names: Iterable[str]) -> str | None:
+    """Return the name meant by a misspelt one: a beginning or continuation of it, else a similar one."""
+    beginnings = [known for known in names if name.startswith(known) or known.startswith(name)]
+    return next(iter(beginnings or get_close_matches(name, list(names), n=1)), None)
+
+
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """Return " Did you mean ...?" with the nearest of the names, for a message; "" if none is near."""
+    nearest = nearest_name(name, names)
+    return f" Did you mean {nearest}?" if nearest else ""

@@ -28,7 +28,7 @@ from kernelopt.certificates.statements.conflicts import inseparable, linear_conf
 from kernelopt.certificates.statements.statement import rounded
 from kernelopt.certificates.statements.witness import exact_seconds
 from kernelopt.losses.curve import Curve
-from kernelopt.progress import ProgressLine
+from kernelopt.running import ProgressLine
 from tests.certificates.forgeries import read, sealed
 from tests.certificates.judging import second_opinion
 from tests.every import every

@@ -217,7 +217,7 @@ def test_the_bound_asks_the_same_solvers():
     def asked(n):
         K = cp.Variable((n, n), symmetric=True)
         problem = cp.Problem(cp.Minimize(cp.trace(K)), [K >> 0])
-        return [solver for solver, _ in multipliers.multiplier_solvers(problem, {})]
+        return [program.solver for program, _ in multipliers.attempts(problem)]
 
     assert asked(30) == asked(80) == ["CLARABEL", "SCS"]
     assert asked(110) == ["SCS", "CLARABEL"]

@@ -13,10 +13,8 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.estimators import MKLClassifier
+from tests.pages import ROOT
 
-ROOT = Path(__file__).resolve()
-while not (ROOT / "pyproject.toml").exists():
-    ROOT = ROOT.parent
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 MOST_STEPS = 12
 RNG = np.random.default_rng(0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from time import process_time
 
 import matplotlib as mpl
@@ -12,11 +11,8 @@ from matplotlib import pyplot
 from matplotlib.text import Text
 
 from tests.collected import problems_built
-from tests.pages import FENCED, printed_by, python_blocks
+from tests.pages import FENCED, ROOT, printed_by, python_blocks
 
-ROOT = Path(__file__).resolve()
-while not (ROOT / "pyproject.toml").exists():
-    ROOT = ROOT.parent
 FOLDER = ROOT / "docs" / "lessons"
 LESSONS = sorted(FOLDER.glob("[0-9]*.md"))
 HEADER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.duality.residuals import inside
+from kernelopt.duality.conditions import inside
 from tests.duality.generic import least, named
 from tests.every import every
 

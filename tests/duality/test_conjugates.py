@@ -48,19 +48,26 @@ ATOMS = [
 ]  # fmt: skip
 CONES = [  # without an entry, or without one for a multiplier: the cone form of the atom is its dual
     cp.max(x), cp.min(M, axis=0), cp.maximum(x, p, 0), cp.minimum(x, p), cp.sum_largest(x, 2),
-    cp.lambda_max(X), cp.lambda_sum_largest(X, 2), cp.entr(p), cp.cummax(x),
+    cp.lambda_max(X), cp.lambda_sum_largest(X, 2), cp.entr(p), cp.log_det(X), cp.cummax(x),
     cp.quad_over_lin(M, 1, axis=0), cp.dotsort(x, [1.0, 2, 0.5]), cp.rel_entr(p, q), cp.kl_div(p, q),
     cp.square(x), cp.power(p, 3, approx=False), cp.power(x, 4), cp.power(p, -1), cp.sqrt(p),
 ]  # fmt: skip
 
-SCALED = ("Distance", "entr", "huber", "Power", "PowerApprox")  # the atoms that a multiplier need not weigh
+SCALED = (
+    "Distance",
+    "entr",
+    "log_det",
+    "huber",
+    "Power",
+    "PowerApprox",
+)  # the atoms that a multiplier need not weigh
 
 
 def maximum(g, weight, u):
     """The maximum that is stated for an atom with a weight: numbers, or a variable equal to u."""
     if weight.is_constant():
         price = cp.multiply(weight if g.is_atom_convex() else -weight, g)
-        stated = Sweep(cp.Problem(cp.Minimize(cp.sum(price))), {}).found.terms[0]
+        stated = Sweep(cp.Problem(cp.Minimize(cp.sum(price))), {}).terms[0]
     else:
         stated = CONJUGATES[type(g).__name__](g, weight, New({"x"}))
     if stated is None:

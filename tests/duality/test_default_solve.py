@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
 import kernelopt as ko
-from kernelopt.duality.conjugates.norms import conic_norm
+from kernelopt.duality.conjugates.functions import conic_norm
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.units import units
 from tests.every import every

@@ -11,9 +11,9 @@ import pytest
 import kernelopt as ko
 from kernelopt.duality import written
 from kernelopt.duality.naming import multiplier_tags, notation_of, stated_dual
-from kernelopt.duality.primal import primal_of
 from kernelopt.duality.reading import Reader
 from kernelopt.duality.solving import solved
+from kernelopt.duality.statement import primal_of
 from kernelopt.duality.symbols import Symbols
 from tests.duality import textbook
 from tests.duality.generic import PROBLEMS, RISKS
@@ -114,16 +114,16 @@ def add_data(names, notation):
 
 def problem_said(dual, primal):
     """The problem that the statement of a dual, or of its primal, says."""
-    made = dual.made
-    notation = notation_of(made.structure, dual)
-    statement, _ = primal_of(made.structure, notation, multiplier_tags(made))
+    state = dual.state
+    notation = notation_of(state.swept.structure, dual)
+    statement, _ = primal_of(state.swept.structure, notation, multiplier_tags(state))
     if not primal:
-        statement = stated_dual(dual, notation, made)
+        statement = stated_dual(dual, notation, state)
     names = {}
-    for v in made.structure.variables if primal else dual.variables():
+    for v in state.swept.structure.variables if primal else dual.variables():
         if v.attributes["diag"]:
             names[v.name()] = cp.diag(cp.Variable(v.shape[0]))
-        elif v.id not in made.state.hidden:
+        elif v.id not in state.hidden:
             names[v.name()] = cp.Variable(v.shape, symmetric=bool(v.ndim == 2 and v.is_symmetric()))
     for p in dual.primal.parameters():
         names[notation.names.get(p.id, p.name())] = cp.Constant(p.value)

@@ -133,7 +133,7 @@ def test_the_dual_of_a_learned_similarity_reads_as_ours_by_hand():
         "[0.4 U0 + 0.4 U1, (alpha, 0); (alpha, 0)', 1] >> 0",
     ]
     primal = text_of(both.primal)[0]
-    assert primal == "1/2 f' K[:8, :8]^+ f + sum((1 - y * z)_+) + 0.2 |K - S0|_F^2 + 0.2 |K - S1|_F^2"
+    assert primal == "1/2 f' K[0:8, 0:8]^+ f + sum((1 - y * z)_+) + 0.2 |K - S0|_F^2 + 0.2 |K - S1|_F^2"
 
 
 def test_the_same_matrix_has_one_name_in_both_problems():

@@ -11,7 +11,6 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_diabetes
-from sklearn.exceptions import SkipTestWarning
 from sklearn.inspection import permutation_importance
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, learning_curve
 from sklearn.pipeline import make_pipeline
@@ -22,8 +21,6 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import kernelopt as ko
 from kernelopt.estimators import (
-    C_GRID,
-    P_GRID,
     FormulationClassifier,
     KernelAlignment,
     KernelStack,
@@ -62,11 +59,6 @@ def check(estimator):
 
 
 @pytest.mark.slow
-def test_checks_of_scikit_learn():
-    check(MKLClassifier(**QUICK, multiclass="per-class"))
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -75,6 +67,7 @@ def test_checks_of_scikit_learn():
         LinearFunctionalMKLClassifier(),
         LinearFunctionalMKLRegressor(),
         MKLClassifier(),
+        MKLClassifier(**QUICK, multiclass="per-class"),
         MKLClassifierCV("linear()", Cs=[1.0], cv=2, tol=1e-2, multiclass="per-class"),
         MKLRegressor(),
         OneClassMKL(),
@@ -182,16 +175,3 @@ def test_tags():
     assert not tags.input_tags.sparse
     assert get_tags(MKLRegressor()).estimator_type == "regressor"
     assert get_tags(OneClassMKL()).estimator_type == "outlier_detector"
-
-
-def test_customary_grids():
-    assert C_GRID == (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
-    assert min(P_GRID) == 1
-    assert MKLClassifier().C in C_GRID
-    assert MKLClassifier().p in P_GRID
-
-
-def test_sklearn_has_skipped_no_check_for_want_of_a_tag():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", SkipTestWarning)
-        assert list(estimator_checks_generator(MKLClassifier(), legacy=True))

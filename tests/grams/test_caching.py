@@ -15,39 +15,19 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.grams import caching, join
+from kernelopt.grams import caching
 from kernelopt.language.terms import ExpressionStorage
 from tests.every import every
-from tests.problems import labels, points, stack
+from tests.grams.stacks import KERNELS, NEW, STACKS, N, X, lazy
+from tests.problems import labels, stack
 
-N, THREADS = 12, 5
-X, NEW = points(N), points(4, seed=9)
-KERNELS = [ko.gaussian(1.0), ko.linear(), ko.polynomial(2), ko.linear() + ko.laplacian(2.0), ko.identity()]
-
-
-def kernels():
-    return ko.Grams.from_kernels(KERNELS, X)
+THREADS = 5
+GRAPH = ko.diffusion(nx.path_graph(N + 3), 0.5)
+SHARED = STACKS | {"graph": lambda: ko.Grams.from_kernels([GRAPH], list(range(N)))}
+kernels = lazy
 
 
-STACKS = {
-    "kernels": kernels,
-    "centred": lambda: kernels().center(),
-    "multiplicative": lambda: kernels().normalize("multiplicative"),
-    "spherical": lambda: kernels().normalize("spherical"),
-    "centred and scaled": lambda: kernels().center().normalize("multiplicative"),
-    "scaled, centred and scaled": lambda: kernels().normalize("trace").center().normalize("multiplicative"),
-    "block": lambda: kernels().center().normalize("multiplicative").block(slice(2, 11)),
-    "subset": lambda: kernels().center().subset([3, 0, 2]),
-    "joined": lambda: join([(2.0, kernels().center()), (1.0, ko.Grams.identity(N)), (0.5, kernels())]),
-    "array": lambda: ko.Grams.from_array(stack(N), names=["a", "b", "c"]),
-    "chosen arrays": lambda: ko.Grams.from_array(stack(N)).subset([2, 0]),
-    "rank one": lambda: ko.Grams.rank_one(X),
-    "identity": lambda: ko.Grams.identity(N),
-    "constant": lambda: ko.Grams(ExpressionStorage(cp.Constant(stack(N)[0]))),
-    "block of a constant": lambda: ko.Grams(ExpressionStorage(cp.Constant(stack(N)[0]), slice(2, 9))),
-    "graph": lambda: ko.Grams.from_kernels([ko.diffusion(nx.path_graph(N), 0.5)], list(range(9))),
-}
-stacks = pytest.mark.parametrize("make", STACKS.values(), ids=STACKS)
+stacks = every("make", SHARED.values(), ids=SHARED)
 
 
 def asked(grams, i):
@@ -233,7 +213,7 @@ def test_properties_of_stacks_on_stacks_do_not_wait_for_each_other():
             return super().gram_diagonal(A)
 
     grams = ko.Grams.from_kernels([Sleeping(1.0)], X).normalize("trace").center().normalize("multiplicative")
-    asks = [lambda: grams.storage._base.diagonals, lambda: grams.storage.constants]
+    asks = [lambda: grams.storage.base.diagonals, lambda: grams.storage.constants]
     workers = [threading.Thread(target=asks[k % 2], daemon=True) for k in range(4)]
     for worker in workers:
         worker.start()
@@ -248,7 +228,7 @@ def test_threads_get_the_same_array_of_a_property(quick_switches):
         storage = grams.storage
         asks = [
             lambda g=storage: g.constants,
-            lambda g=storage: g._base.diagonals,
+            lambda g=storage: g.base.diagonals,
             lambda g=storage: g.row_means,
         ]
         found = together(lambda k, asks=asks: asks[k % 3]())
@@ -308,7 +288,7 @@ def test_copies_are_the_same_stack(make, warm, how):
     assert np.array_equal(twin.self_similarity(NEW), grams.self_similarity(NEW))
 
 
-@pytest.mark.parametrize("name", ["kernels", "spherical", "centred and scaled", "subset", "block", "joined"])
+@pytest.mark.parametrize("name", ["kernels", "spherical", "multiplicative", "subset", "block", "two"])
 def test_a_pickle_does_not_hold_what_was_computed(name):
     grams = STACKS[name]()
     cold = len(pickle.dumps(grams))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 import pytest
 
@@ -11,9 +9,9 @@ import kernelopt as ko
 from formulations import lp_norm
 from kernelopt.errors import NotFiniteError
 from kernelopt.grams import caching, evaluated
-from kernelopt.grams.distances import SquaredDistances
 from kernelopt.methods import results
 from tests.every import every
+from tests.grams.stacks import Counting
 from tests.problems import labels, points
 
 N = 30
@@ -76,15 +74,15 @@ def test_scales_and_offsets_of_the_points_do_not_matter(scale, offset):
 
 
 def test_equal_points_have_distance_zero():
-    same = SquaredDistances(np.ones((4, 2)))
-    assert not same.rows(np.array([0, 2])).any() and not same.whole(keep=False).any()
-    assert (ko.Grams.from_kernels([ko.gaussian(1.0)], np.ones((4, 2)))[0] == 1).all()
+    for kernels in ([ko.gaussian(1.0)], [ko.gaussian(1.0), ko.gaussian(2.0)]):
+        same = ko.Grams.from_kernels(kernels, np.ones((4, 2)))
+        assert (same.rows([0, 2]) == 1).all() and (same[0] == 1).all()
 
 
 @every("width, given", [(1e-320, X), (1e-200, X), (1.0, 1e308 * np.sign(X))])
 def test_values_that_are_not_finite_are_refused_by_name(width, given):
     grams = ko.Grams.from_kernels([ko.gaussian(1.0 if width == 1 else width), ko.linear()], given)
-    for ask in (lambda: grams[0], lambda: grams.rows([0])):
+    for ask in (lambda: grams[0], lambda: grams.rows([0, 1])):
         with pytest.raises(NotFiniteError, match=r"gaussian\(width=.*larger width"):
             ask()
 
@@ -92,31 +90,17 @@ def test_values_that_are_not_finite_are_refused_by_name(width, given):
 # ----------------------------------------------------------------------- how much is evaluated
 
 
-@dataclass(frozen=True)
-class Counting(ko.Kernel):
-    """The linear kernel, which counts the rows that it evaluates."""
-
-    count: dict = field(default_factory=lambda: {"rows": 0, "whole": 0}, compare=False, repr=False)
-
-    def gram(self, X, Z):
-        self.count["whole" if Z is None else "rows"] += len(X)
-        return X @ (X if Z is None else Z).T + 2.0
-
-    def gram_diagonal(self, X):
-        return (X**2).sum(axis=1) + 2.0
-
-
 def test_images_evaluate_the_rows_of_the_support_once():
     kernel = Counting()
     grams = ko.Grams.from_kernels([kernel, ko.gaussian(1.0)], X)
     a = np.zeros(N)
     a[[2, 11, 20]] = 1.0, -2.0, 0.5
-    assert grams.apply(a)[0] == pytest.approx((X @ X.T + 2.0) @ a)
-    assert kernel.count == {"rows": 3, "whole": 0}
+    assert grams.apply(a)[0] == pytest.approx(ko.gaussian(1.0)(X) @ a)
+    assert (kernel.rows, kernel.whole) == (3, 0)
     grams.apply(a), grams.forms(a)  # the last images are kept
-    assert kernel.count == {"rows": 3, "whole": 0}
+    assert (kernel.rows, kernel.whole) == (3, 0)
     grams.apply(np.ones(N)), grams.apply(a)  # a dense vector needs the whole matrix, which is then cached
-    assert kernel.count == {"rows": 3, "whole": N}
+    assert (kernel.rows, kernel.whole) == (3, N)
 
 
 @every(
@@ -132,7 +116,7 @@ def test_stacks_of_other_forms_pass_the_support_on(part):
     grams = part(ko.Grams.from_kernels([kernel, ko.gaussian(1.0)], X))
     a = np.where(np.arange(N) < 4, [1.0, -1.0] * (N // 2), 0.0)
     images = grams.apply(a)
-    assert kernel.count["whole"] == 0
+    assert kernel.whole == 0
     assert images == pytest.approx(np.asarray(grams) @ a, rel=1e-10, abs=1e-12)
 
 
@@ -140,24 +124,27 @@ def test_images_of_matrices_that_no_cache_holds_never_evaluate_a_whole_one(monke
     monkeypatch.setattr(caching, "CACHE_BYTES", 0)
     kernel = Counting()
     grams = ko.Grams.from_kernels([kernel, kernel], X)
-    assert grams.apply(np.ones(N))[0] == pytest.approx((X @ X.T + 2.0).sum(axis=1))
-    assert kernel.count == {"rows": 2 * N, "whole": 0}
+    assert grams.apply(np.ones(N))[0] == pytest.approx(ko.gaussian(1.0)(X).sum(axis=1))
+    assert (kernel.rows, kernel.whole) == (2 * N, 0)
 
 
-def test_distances_are_computed_once_for_all_gaussians(monkeypatch):
-    calls = []
-    true = evaluated.SquaredDistances.rows
-    monkeypatch.setattr(
-        evaluated.SquaredDistances,
-        "rows",
-        lambda self, chosen: calls.append(len(chosen)) or true(self, chosen),
-    )
-    grams = ko.Grams.from_kernels([ko.gaussian(0.5 + k) for k in range(20)], X)
-    grams.rows([1, 2])
-    assert calls == [2]
-    monkeypatch.setattr(caching, "CACHE_BYTES", 0)
-    grams.combine(np.ones(20))
-    assert sum(calls) == 2 + N
+@every("metric, kernel", [("sqeuclidean", ko.gaussian), ("cityblock", ko.laplacian)])
+def test_distances_are_computed_once_for_all_kernels_of_a_distance(metric, kernel):
+    calls, true = [], evaluated.distances
+
+    def counted(left, right, metric):
+        calls.append((metric, len(left)))
+        return true(left, right, metric)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluated, "distances", counted)
+        kernels = [kernel(0.5 + k) for k in range(20)]
+        grams = ko.Grams.from_kernels(kernels, X)
+        grams.rows([1, 2]), list(grams), list(grams.subset([3, 2]))
+        assert calls == [(metric, 2), (metric, N)]
+        patch.setattr(caching, "CACHE_BYTES", 0)
+        ko.Grams.from_kernels(kernels, X).combine(np.ones(20))
+        assert calls[2:] == [(metric, N)]
 
 
 @every("margin, whole", [(results.TRAINING_MARGIN, True), (np.inf, False)])
@@ -170,4 +157,4 @@ def test_machines_are_trained_for_a_certificate_only_where_the_time_suffices(mar
         with pytest.warns(ko.ConvergenceWarning):
             solution = problem.solve("interleaved", tol=1e-13, time_limit=1000, chunk=4, max_chunks=5)
     assert np.isfinite(solution.certificate.gap) and solution.certificate.feasible
-    assert all((kernel.count["whole"] > 0) == whole for kernel in kernels)
+    assert all((kernel.whole > 0) == whole for kernel in kernels)

@@ -10,92 +10,11 @@ import kernelopt as ko
 from kernelopt.errors import InputError, NotPSDError, ParameterError, ShapeError
 from kernelopt.grams import ArrayStorage, IdentityStorage, RankOneStorage, Storage, join
 from kernelopt.grams.evaluated import KernelStorage
-from kernelopt.language.terms import ExpressionStorage
 from tests.every import every
-from tests.problems import labels, points, stack
+from tests.grams.stacks import NEW, STACKS, Counting, N, V, X, check, lazy
+from tests.problems import labels, stack
 
-N = 9
-X, NEW = points(N), points(3, seed=9)
-V = np.random.default_rng(1).normal(size=(N, 4))
-KERNELS = [ko.gaussian(1.0), ko.linear(), ko.polynomial(2), ko.identity()]
-
-
-class Counting(ko.kernels.Kernel):
-    """A Gaussian kernel that counts its evaluations."""
-
-    def __init__(self):
-        self.calls = 0
-
-    def gram(self, A, B):
-        self.calls += 1
-        return ko.gaussian(1.0).gram(A, B)
-
-
-def lazy():
-    return ko.Grams.from_kernels(KERNELS, X)
-
-
-STACKS = {
-    "kernels": lazy,
-    "array": lambda: ko.Grams.from_array(stack(N), names=["a", "b", "c"]),
-    "rank one": lambda: ko.Grams.rank_one(V),
-    "identity": lambda: ko.Grams.identity(N),
-    "constant": lambda: ko.Grams(ExpressionStorage(cp.Constant(stack(N)[1]))),
-    "centred": lambda: lazy().center(),
-    "centred array": lambda: ko.Grams.from_array(stack(N)).center(),
-    "multiplicative": lambda: lazy().center().normalize("multiplicative"),
-    "trace": lambda: lazy().normalize("trace"),
-    "spherical": lambda: lazy().normalize("spherical"),
-    "block": lambda: (
-        ko.Grams.from_kernels(KERNELS, points(12)).center().normalize("trace").block(slice(1, 10))
-    ),
-    "block of spherical": lambda: (
-        ko.Grams.from_kernels(KERNELS, points(12)).normalize("spherical").block(slice(9))
-    ),
-    "subset": lambda: lazy().subset([2, 0]),
-    "two": lambda: join([(2.0, lazy()), (np.array([0.5, 1.0, 3.0]), ko.Grams.from_array(stack(N)))]),
-    "with the identity": lambda: join(
-        [(1.0, ko.Grams.rank_one(V)), (4.0, ko.Grams.identity(N)), (1.0, lazy())]
-    ),
-    "a stack and itself": lambda: join(
-        [(1.0, one := lazy().center()), (2.0, one.subset([1, 0])), (0.1, one)]
-    ),
-    "centred after": lambda: join([(2.0, lazy()), (1.0, ko.Grams.identity(N))]).center(),
-    "joined twice": lambda: join([(3.0, join([(2.0, lazy()), (1.0, ko.Grams.rank_one(V))])), (1.0, lazy())]),
-}
 stacks = every("make", STACKS.values(), ids=STACKS)
-
-
-def near(found, expected):
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)  # pytest.approx is slow on matrices
-
-
-def check(grams, Ks):
-    """Everything a stack says is what numpy finds in its matrices Ks."""
-    m, n, _ = Ks.shape
-    rng = np.random.default_rng(3)
-    w, a, i, j = rng.normal(size=m), rng.normal(size=n), np.array([0, 3, -1]), np.array([1, 3, 2])
-    assert grams.shape == (m, n, n) and len(grams) == len(grams.names) == len(grams.rank_bounds) == m
-    near(np.asarray(grams), Ks)
-    near(grams.rows([3, 0, 3]), Ks[:, [3, 0, 3]])
-    near(grams.diagonals, np.einsum("mii->mi", Ks))
-    near(grams.traces, np.einsum("mii->m", Ks))
-    near(grams.row_means, Ks.mean(axis=2))
-    near(grams.combine(w), np.tensordot(w, Ks, 1))
-    near(grams.combine(w * (np.arange(m) == m - 1)), w[-1] * Ks[-1])
-    near(grams.combine(0 * w), np.zeros((n, n)))
-    for alpha in (a, a[:4]):
-        near(grams.apply(alpha), Ks[:, :, : alpha.size] @ alpha)
-        forms = np.einsum("i,mij,j->m", alpha, Ks[:, : alpha.size, : alpha.size], alpha)
-        near(grams.forms(alpha), forms)
-    near(grams.inner(), np.einsum("aij,bij->ab", Ks, Ks))
-    near(grams.entries(i, j), Ks[:, i, j])
-    near(grams.vectorized(), Ks.reshape(m, -1).T)
-    for k, K in enumerate(Ks):
-        near(grams.gram(k), K)
-        L = grams.factor(k)
-        near(L @ L.T, K)
-        assert L.shape[1] <= grams.rank_bounds[k]
 
 
 @stacks
@@ -219,18 +138,18 @@ def test_joined_stacks_are_their_parts_times_their_factors():
 
 def test_one_part_of_factor_one_is_returned():
     grams = lazy()
-    assert join([(1.0, grams)]) is grams and join([(np.ones(4), grams)]) is grams
+    assert join([(1.0, grams)]) is grams and join([(np.ones(5), grams)]) is grams
     both = join([(1, grams), (1, ko.Grams.identity(N))])
     assert join([(1.0, both)]) is both
     kernels, ridge = both.storage.parts
-    assert kernels is grams.storage and both.subset(slice(4)).storage is kernels
-    assert both.subset([4]).storage is ridge and kernels.origin is None and ridge.origin is None
+    assert kernels is grams.storage and both.subset(slice(5)).storage is kernels
+    assert both.subset([5]).storage is ridge and kernels.origin is None and ridge.origin is None
     check(join([(3.0, grams)]), 3 * np.asarray(grams))
 
 
 def test_joined_stacks_are_flat():
     inner = join([(2.0, lazy()), (1.0, ko.Grams.identity(N))])
-    outer = join([(np.array([1, 1, 1, 1, 3.0]), inner), (1.0, ko.Grams.rank_one(V))])
+    outer = join([(np.array([1, 1, 1, 1, 1, 3.0]), inner), (1.0, ko.Grams.rank_one(V))])
     parts = outer.storage.parts
     assert [type(part).__name__ for part in parts] == ["ScaledStorage", "ScaledStorage", "RankOneStorage"]
     assert parts[0] is inner.storage.parts[0]
@@ -315,11 +234,11 @@ def test_joined_kernels_at_new_points():
             r"on the same points, got \[4, 9\] points in join",
         ),
         (lambda: join([(0.0, lazy())]), ParameterError, r"must be positive, got 0 in join. .*grams.subset"),
-        (lambda: join([([1, 1, -2.0, 1], lazy())]), ParameterError, "must be positive, got -2"),
+        (lambda: join([([1, 1, -2.0, 1, 1], lazy())]), ParameterError, "must be positive, got -2"),
         (
             lambda: join([([1, 1.0], lazy())]),
             ShapeError,
-            r"one per kernel, shape \(4,\), got shape \(2,\) in join",
+            r"one per kernel, shape \(5,\), got shape \(2,\) in join",
         ),
         (lambda: join([(np.inf, lazy())]), ko.KerneloptError, "factor of a stack in join must be finite"),
     ],
@@ -333,9 +252,9 @@ def test_joins_that_cannot_be_are_refused(make, error, message):
 def test_the_language_takes_joined_stacks():
     """One combination of a joined stack is the sum of the combinations of its parts."""
     parts = lazy().center(), ko.Grams.from_array(stack(N)), ko.Grams.identity(N)
-    mu = cp.Variable(8, nonneg=True)
+    mu = cp.Variable(9, nonneg=True)
     joined = ko.combine(mu, join([(2.0, parts[0]), (1.0, parts[1]), (0.5, parts[2])]))
-    apart = 2 * ko.combine(mu[:4], parts[0]) + ko.combine(mu[4:7], parts[1]) + 0.5 * mu[7] * np.eye(N)
+    apart = 2 * ko.combine(mu[:5], parts[0]) + ko.combine(mu[5:8], parts[1]) + 0.5 * mu[8] * np.eye(N)
     values = []
     for K in (joined, apart):
         risk = ko.risk(K, labels(N), ko.squared_hinge())

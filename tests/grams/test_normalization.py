@@ -13,6 +13,7 @@ import kernelopt as ko
 from kernelopt.errors import InputError, NotPSDError, ParameterError, ShapeError
 from kernelopt.grams import caching
 from tests.every import every
+from tests.grams.stacks import Counting, check
 from tests.problems import labels, points, solved, stack
 
 N, NEW = 7, 4
@@ -75,41 +76,13 @@ def expected(chain, own=slice(0, N), base=None):
     return found
 
 
-def assert_is(grams, Ks):
-    """Every number that a stack gives is that of the matrices `Ks`."""
-    rng = np.random.default_rng(5)
-    m, n = Ks.shape[:2]
-    near = {"rel": 1e-8, "abs": 1e-10 * np.abs(Ks).max()}
-    w, a, short = rng.normal(size=m), rng.normal(size=n), rng.normal(size=n - 1)
-    i, j = rng.integers(0, n, (2, 5))
-    assert grams.shape == Ks.shape
-    assert np.asarray(grams) == pytest.approx(Ks, **near)
-    for chosen in (i, [n - 1], slice(1, n)):
-        assert grams.rows(chosen) == pytest.approx(Ks[:, chosen], **near)
-    assert grams.diagonals == pytest.approx(np.einsum("mii->mi", Ks), **near)
-    assert grams.traces == pytest.approx(np.einsum("mii->m", Ks), **near)
-    assert grams.row_means == pytest.approx(Ks.mean(axis=2), **near)
-    assert grams.combine(w) == pytest.approx(np.einsum("m,mij->ij", w, Ks), rel=1e-8, abs=1e-8)
-    assert grams.apply(a) == pytest.approx(Ks @ a, rel=1e-8, abs=1e-8)
-    assert grams.apply(short) == pytest.approx(Ks[:, :, :-1] @ short, rel=1e-8, abs=1e-8)
-    assert grams.forms(a) == pytest.approx(np.einsum("i,mij,j->m", a, Ks, a), rel=1e-8, abs=1e-8)
-    assert grams.inner() == pytest.approx(np.einsum("aij,bij->ab", Ks, Ks), rel=1e-8, abs=1e-8)
-    assert grams.entries(i, j) == pytest.approx(Ks[:, i, j], **near)
-    assert grams.vectorized() == pytest.approx(Ks.reshape(m, -1).T, **near)
-    for index, K in enumerate(Ks):
-        L = grams.factor(index)
-        assert L @ L.T == pytest.approx(K, abs=1e-9 * max(1.0, np.abs(K).max()))
-        rank = np.linalg.matrix_rank(K, tol=1e-9 * np.abs(K).max(initial=1e-300), hermitian=True)
-        assert rank <= grams.rank_bounds[index] <= n and L.shape[1] <= grams.rank_bounds[index]
-
-
 # ------------------------------------------------------------------ every composition, on all points
 
 
 @long_chains
 def test_a_chain_of_steps_is_the_chain_on_features(chain):
     grams, found = ours(ko.Grams.from_kernels(KERNELS, X), chain), expected(chain)
-    assert_is(grams, np.stack([F[:N] @ F[:N].T for F in found]))
+    check(grams, np.stack([F[:N] @ F[:N].T for F in found]))
     assert grams.names == ko.Grams.from_kernels(KERNELS, X).names
 
 
@@ -130,12 +103,12 @@ def test_a_block_keeps_the_constants_of_all_points(chain, rows):
     grams, found = ours(ko.Grams.from_kernels(KERNELS, X), chain), expected(chain)
     block = grams.block(rows)
     part = [F[:N][rows] for F in found]
-    assert_is(block, np.stack([F @ F.T for F in part]))
+    check(block, np.stack([F @ F.T for F in part]))
     cross = np.stack([F[N:] @ P.T for F, P in zip(found, part, strict=True)])
     assert block.cross(X_NEW) == pytest.approx(cross, rel=1e-8, abs=1e-9)
     assert block.self_similarity(X_NEW) == pytest.approx(grams.self_similarity(X_NEW), rel=1e-12)
     inner = block.block([2, 0])
-    assert_is(inner, np.stack([P[[2, 0]] @ P[[2, 0]].T for P in part]))
+    check(inner, np.stack([P[[2, 0]] @ P[[2, 0]].T for P in part]))
     assert inner.cross(X_NEW) == pytest.approx(cross[:, :, [2, 0]], rel=1e-8, abs=1e-9)
 
 
@@ -145,7 +118,7 @@ def test_a_step_on_a_block_has_the_constants_of_the_block(first, later):
     rows = np.array([6, 1, 3, 4])
     grams = ours(ours(ko.Grams.from_kernels(KERNELS, X), [first]).block(rows), [later])
     found = expected([later], own=rows, base=expected([first]))
-    assert_is(grams, np.stack([F[rows] @ F[rows].T for F in found]))
+    check(grams, np.stack([F[rows] @ F[rows].T for F in found]))
     cross = np.stack([F[N:] @ F[rows].T for F in found])
     assert grams.cross(X_NEW) == pytest.approx(cross, rel=1e-8, abs=1e-9)
 
@@ -170,9 +143,9 @@ def test_matrices_without_kernels_are_scaled_by_the_formulas(grams, Ks, chain):
     Ks = Ks.astype(float)
     for step in chain:
         Ks = np.stack([on_matrix(K, step) for K in Ks])
-    assert_is(ours(grams, chain), Ks)
+    check(ours(grams, chain), Ks)
     rows = np.array([1, 0])
-    assert_is(ours(grams, chain).block(rows), Ks[:, rows][:, :, rows])
+    check(ours(grams, chain).block(rows), Ks[:, rows][:, :, rows])
 
 
 # ------------------------------------------------------------------ what each step promises
@@ -236,14 +209,14 @@ def test_nodes_of_a_graph_are_centred_and_scaled_too():
     values, vectors = np.linalg.eigh(kernel(everyone))
     F = vectors * np.sqrt(values)
     F = on_features(on_features(F, "center", slice(0, 3)), "multiplicative", slice(0, 3))
-    assert_is(grams, (F[:3] @ F[:3].T)[None])
+    check(grams, (F[:3] @ F[:3].T)[None])
     assert grams.cross(["c", "e"])[0] == pytest.approx(F[3:] @ F[:3].T)
 
 
 def test_identity_kernels_know_no_new_point():
     """A new point is orthogonal to all others: centred, its feature is e_new - (1/N, ..., 1/N)."""
     for grams in (ko.Grams.identity(N), ko.Grams.from_kernels([ko.identity()], X)):
-        assert_is(grams.center(), (np.eye(N) - 1 / N)[None])
+        check(grams.center(), (np.eye(N) - 1 / N)[None])
         assert grams.center().cross(X_NEW) == pytest.approx(np.zeros((1, NEW, N)), abs=1e-15)
         assert grams.center().self_similarity(X_NEW) == pytest.approx(np.full((1, NEW), 1 + 1 / N))
         assert grams.self_similarity(X_NEW).tolist() == [[1.0] * NEW]
@@ -274,25 +247,6 @@ def test_labelled_points_are_a_block_of_all():
 
 
 # ------------------------------------------------------------------ laziness and memory
-
-
-class Counting(ko.Kernel):
-    """A Gaussian kernel that counts its evaluated entries and the largest matrix of them."""
-
-    def __init__(self):
-        self.entries = self.largest = 0
-
-    def gram(self, A, B):
-        size = len(A) * len(A if B is None else B)
-        self.entries, self.largest = self.entries + size, max(self.largest, size)
-        return ko.gaussian(1.0).gram(A, B)
-
-    def gram_diagonal(self, A):
-        self.entries += len(A)
-        return np.ones(len(A))
-
-    def __repr__(self):
-        return "counting"
 
 
 @chains
@@ -350,7 +304,7 @@ def test_scaled_matrices_are_kept_up_to_the_limit(monkeypatch):
 def test_an_unknown_kind_is_refused_at_once(kind):
     with pytest.raises(
         ParameterError,
-        match=r"'multiplicative', 'spherical' or 'trace', got .* in Grams\.normalize\. Choose 'mult",
+        match=r"kind of Grams.* must be 'multiplicative', 'spherical' or 'trace', got .*Choose 'mult",
     ):
         ko.Grams.from_kernels(KERNELS, X).normalize(kind)
 
@@ -423,7 +377,7 @@ def test_a_zero_kernel_has_no_scale():
     ):
         with pytest.raises(InputError, match=message):
             zero.normalize(kind).combine([1.0, 1.0])
-    assert_is(zero.center(), np.stack([on_matrix(np.eye(3), "center"), np.zeros((3, 3))]))
+    check(zero.center(), np.stack([on_matrix(np.eye(3), "center"), np.zeros((3, 3))]))
 
 
 def test_a_point_at_the_origin_has_no_direction():

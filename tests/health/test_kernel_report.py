@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from sklearn.preprocessing import KernelCenterer
 
 import kernelopt as ko
@@ -14,6 +13,7 @@ from kernelopt.grams import caching
 from kernelopt.health import measures
 from kernelopt.validation import smallest_relative_eigenvalue
 from tests.every import every
+from tests.figures import axes
 from tests.problems import labels, points
 
 N = 12
@@ -204,7 +204,7 @@ def test_the_figure_shows_the_alignments():
     K = np.array(GRAMS)
     K[0, 0, 0] = np.nan
     for report in (ko.kernel_report(GRAMS, Y), ko.kernel_report(GRAMS), ko.kernel_report(K, Y)):
-        ax = Figure().subplots()
+        ax = axes()
         assert report.plot(ax=ax) is ax
         drawn = ax.images[0].get_array()
         np.testing.assert_allclose(drawn[:4, :4].filled(np.nan), report.alignments)
@@ -212,5 +212,5 @@ def test_the_figure_shows_the_alignments():
         assert len(ax.texts) == len(drawn) ** 2
         assert ax.get_yticklabels()[1].get_text() == f"1  {report.names[1]}"
     many = ko.kernel_report(np.stack([np.eye(3) + i for i in range(40)]))
-    ax = many.plot(ax=Figure().subplots())
+    ax = many.plot(ax=axes())
     assert not ax.texts and len(ax.get_yticks()) <= 40

@@ -17,7 +17,7 @@ import pytest
 
 import kernelopt as ko
 from formulations import lp_norm
-from kernelopt.methods.registry import METHODS
+from kernelopt.methods.selection import METHODS
 from tests.collected import problems_built
 from tests.formulations.test_formulations import ENTRIES
 from tests.pages import printed_by, python_blocks

@@ -15,7 +15,7 @@ import pytest
 
 import kernelopt as ko
 from formulations import similarity, triplet_lp
-from formulations.triplet_lp.examples import labelled_triplets
+from formulations.triplet_lp.planted import labelled_triplets
 from kernelopt import running
 from kernelopt.language.learner import Learner
 from kernelopt.methods import driver, fallback
@@ -174,6 +174,7 @@ def test_a_limit_that_is_over_before_a_method_is_chosen_leaves_a_trained_machine
 
 
 def test_traces_parts_and_shapes_are_read_without_gradients(monkeypatch):
+    sizes, real = [], reading.unit_rows
     X, x = cp.Variable((4, 4), PSD=True), cp.Variable(6)
     expressions = [
         cp.trace(X),
@@ -185,6 +186,9 @@ def test_traces_parts_and_shapes_are_read_without_gradients(monkeypatch):
     ]
     expected = [reading.affine_by_gradients(e) for e in expressions]
     monkeypatch.setattr(reading, "affine_by_gradients", None)
+    monkeypatch.setattr(reading, "unit_rows", lambda e, size: sizes.append(e.size) or real(e, size))
+    reading.affine(cp.trace(X))
+    assert sizes == [4]  # a trace is read from the diagonal alone
     for expression, wanted in zip(expressions, expected, strict=True):
         found = reading.affine(expression)
         np.testing.assert_array_equal(found.constant, wanted.constant)

@@ -38,14 +38,6 @@ def test_predictions_at_new_points():
     )
 
 
-@pytest.mark.parametrize("shape", [(2, 4, N), (3, 4, N - 1), (4, N), (3, 4)])
-def test_cross_kernels_of_another_shape_are_refused(shape):
-    problem, _, _ = transductive()
-    solution = ko.solve(problem)
-    with pytest.raises(ko.errors.ShapeError, match="cross must have"):
-        solution.decision_function(np.zeros(shape))
-
-
 def test_weights_of_free_sign_do_not_extend_to_new_points():
     problem, grams, _ = transductive(attributes={"symmetric": False})
     solution = ko.solve(problem)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 
@@ -223,19 +221,6 @@ def test_what_cannot_be_saved_is_refused(path):
         assert not path.exists()
 
 
-def test_a_save_that_fails_leaves_the_old_file(path, monkeypatch):
-    before = solved("plain").save(path).read_bytes()
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("os.fsync", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        solved("trace").save(path)
-    assert path.read_bytes() == before
-    assert list(path.parent.iterdir()) == [path]
-
-
 @pytest.mark.slow
 def test_every_formulation_is_saved_or_refused(path):
     saved, entries = {}, ko.catalogue()
@@ -266,56 +251,6 @@ def test_every_formulation_is_saved_or_refused(path):
 
 
 # --------------------------------------------------------------------------------- files of strangers
-
-
-def places(document, at=()):
-    """The paths of all entries of a JSON document."""
-    items = document.items() if isinstance(document, dict) else enumerate(document)
-    for key, value in items:
-        yield (*at, key)
-        if isinstance(value, dict | list):
-            yield from places(value, (*at, key))
-
-
-def changed(document, place, value):
-    document = copy.deepcopy(document)
-    inner = document
-    for key in place[:-1]:
-        inner = inner[key]
-    if value is KeyError:
-        del inner[place[-1]]
-    else:
-        inner[place[-1]] = value
-    return document
-
-
-EVIL = [None, "print('executed')", "__import__('os')", -1, 10**30, 1e308, [], {}, [[]], True, KeyError]
-
-
-def test_a_wrong_entry_is_refused_or_harmless(capsys):
-    header, arrays = encoded(saved(solved("multiplicative")))
-    chosen, refused = np.random.default_rng(0), 0
-    variants = [
-        (changed(header, place, EVIL[chosen.integers(len(EVIL))]), arrays) for place in places(header)
-    ]
-    for name, array in arrays.items():
-        array = np.asarray(array)
-        for value in (array[..., :0], array.astype(str), np.full_like(array, -7), array[None], array * 10**9):
-            variants.append((header, arrays | {name: value}))
-        variants.append((header, {key: other for key, other in arrays.items() if key != name}))
-    for k, (document, numbers) in enumerate(variants):
-        try:
-            model = decoded(document, numbers, "the file")
-        except ko.errors.FileError:
-            refused += 1
-            continue
-        with suppress(ko.KerneloptError):
-            model.decision_function(Z)
-        if k % 3 == 0:
-            with suppress(ko.KerneloptError):
-                ko.certify(ball(FORMS["multiplicative"], ko.hinge(C=2.0)), model)
-    assert refused > len(variants) / 2
-    assert capsys.readouterr().out == ""
 
 
 def test_truncated_files_and_other_kinds_are_refused(path):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import importlib
 import pickle
-import re
 import time
 
 import cvxpy as cp
@@ -13,7 +12,6 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.methods.solution import Learned, Part, Solution, weights_of
 from tests.every import every
 from tests.problems import labels, points, targets
 
@@ -92,58 +90,16 @@ def two(solved):
 # ---------------------------------------------------------------------------------- weights
 
 
-def machine(*values, n=3, ridge=None, combined=True):
-    """A machine made by hand, with one part, and a ridge if its weight is given."""
-    grams = ko.Grams.from_array(np.stack([np.eye(n)] * len(values)))
-    parts = [Part(np.array(values, dtype=float), grams, np.ones(n))]
-    if ridge is not None:
-        parts.append(Part(np.array([ridge]), ko.Grams.identity(n), np.ones(n), is_ridge=True))
-    return Learned(np.ones(n), 0.0, tuple(parts), combined, True)
-
-
-def test_machines_of_the_same_weights_have_one_array():
-    first = machine(0.5, 2.0)
-    found = weights_of([first, machine(0.5, 2.0, ridge=1.0), machine(0.5, 2.0, n=4)])
-    assert isinstance(found, np.ndarray)
-    np.testing.assert_array_equal(found, [0.5, 2.0])
-
-
-@pytest.mark.parametrize(
-    "other", [machine(0.5, 2.0 + 1e-15), machine(0.5), machine(0.5, 2.0, combined=False)]
-)
-def test_machines_of_other_weights_have_a_tuple(other):
-    found = weights_of([machine(0.5, 2.0), other])
-    assert isinstance(found, tuple) and len(found) == 2
-    np.testing.assert_array_equal(found[0], [0.5, 2.0])
-    assert found[1] is None if other.weights is None else found[1].shape == other.weights.shape
-
-
-def test_one_machine_has_its_weights_and_none_has_none():
-    np.testing.assert_array_equal(weights_of([machine(1.0, 3.0)]), [1.0, 3.0])
-    assert weights_of([]) is None
-    assert weights_of([machine(1.0, combined=False)] * 2) is None
-
-
-def test_risks_over_one_variable_have_one_array(solved):
+def test_risks_over_one_variable_have_one_array_and_of_two_variables_two(solved):
+    """Which shape the weights have does not depend on the numbers that a solver found."""
     for name in ("two risks", "free signs"):
         problem, solution = solved[name]
-        structure = ko.Structure(problem)
-        (mu,) = structure.user_variables
-        nodes = [term.node for term in structure.risks]
-        for found in (weights_of(solution.learned), weights_of(solution.learned, nodes)):
-            assert isinstance(found, np.ndarray)
-            np.testing.assert_array_equal(found, mu.value)
-
-
-def test_equal_numbers_of_two_variables_stay_two_arrays():
-    """Which shape the weights have does not depend on the numbers that a solver found."""
-    mu, nu = weights(), weights("nu")
-    first = ko.risk(ko.combine(mu, GRAMS), Y, ko.hinge())
-    second = ko.risk(ko.combine(nu, GRAMS), Y, ko.hinge())
-    mu.value = nu.value = np.array([1.0, 2.0])
-    pair = [machine(1.0, 2.0), machine(1.0, 2.0)]
-    assert isinstance(weights_of(pair, [first, second]), tuple)
-    assert isinstance(weights_of(pair, [first, first]), np.ndarray)
+        (mu,) = ko.Structure(problem).user_variables
+        np.testing.assert_array_equal(solution.weights, mu.value)
+    pair = weights(), weights("nu")
+    total = sum(ko.risk(ko.combine(w, GRAMS), Y, ko.hinge()) for w in pair)
+    found = ko.solve(cp.Problem(cp.Minimize(total), [cp.norm(w, 2) <= 1 for w in pair])).weights
+    assert isinstance(found, tuple) and [w.shape for w in found] == [(2,), (2,)]
 
 
 # --------------------------------------------------------------------- which of several risks
@@ -162,7 +118,7 @@ def test_several_risks_ask_which(two, ask):
     with pytest.raises(ko.InputError, match=r"risk must be given.*2 machines") as error:
         ask(two)
     text = str(error.value)
-    assert "0: " in text and f"{LABELLED} of {N} points" in text
+    assert f"0: hinge(C=1.0) on {LABELLED} of {N} points" in text
     assert "1: " in text and f"{N} points" in text and "risk=0..1" in text
 
 
@@ -187,19 +143,6 @@ def test_one_risk_need_not_be_named(one, ask):
     np.testing.assert_array_equal(ask(one), ask(one, risk=0))
     with pytest.raises(ko.errors.ParameterError, match="risk must be 0"):
         ask(one, risk=1)
-
-
-def test_the_loss_is_named_where_it_is_known():
-    learned = [
-        Learned(np.ones(3), 0.0, machine(1.0).parts, True, True, loss="hinge(C=1.0)"),
-        machine(1.0),
-    ]
-    certificate = ko.Certificate(0.0, 1.0, "none")
-    solution = Solution("optimal", "exact", "CLARABEL", 1.0, certificate, learned=tuple(learned))
-    with pytest.raises(
-        ko.InputError, match=re.escape("(0: hinge(C=1.0) on 3 points; 1: a risk on 3 points)")
-    ):
-        solution.decision_function()
 
 
 @asking
@@ -229,6 +172,12 @@ def test_points_are_told_from_cross_kernels(one, given, described):
         text = str(error.value)
         assert f"shape (m, n_new, N) with m = 2 and N = {N}" in text and f"got {described}" in text
         assert f"For points X call {ask.__name__}(grams.cross(X))" in text
+
+
+def test_cross_kernels_of_other_points_are_refused(one):
+    for shape in ((1, 4, N), (2, 4, N - 1)):
+        with pytest.raises(ko.errors.ShapeError, match=r"cross must have .*Use grams.cross\(X_new\)"):
+            one.decision_function(np.zeros(shape))
 
 
 def test_cross_kernels_that_are_not_finite_are_said_to_be_so(one):

@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 
 import kernelopt as ko
 from tests.methods.cases import KS, N, Y, learning, transductive, weights
-from tests.problems import points, solved, targets
+from tests.problems import points, solved
 
 TRACES = KS.trace(axis1=1, axis2=2)
 
@@ -43,22 +43,10 @@ def test_the_solve_of_cvxpy_takes_our_methods(method):
     assert value == pytest.approx(ko.solve(problem, method).value, abs=1e-5)
     assert all(v.value is not None and np.isfinite(v.value).all() for v in problem.variables())
     assert len(problem.variables()) > 1, "there are hidden variables to be set"
+    assert float(risk.args[0].value) == pytest.approx(float(risk.value), rel=1e-4)  # where it is active
     assert problem.constraints[0].dual_value is not None
     assert risk.alpha.shape == (N,) and np.isfinite(risk.intercept)
     assert mu.value.min() >= 0 and TRACES @ mu.value == pytest.approx(N, rel=1e-9)
-
-
-def test_the_solve_of_cvxpy_checks_its_options():
-    problem, _, _ = learning()
-    with pytest.raises(ko.errors.ParameterError, match="tol"):
-        problem.solve(method="exact", tol=-1)
-
-
-def test_the_hidden_variables_fit_the_point():
-    """A hidden expression is worth what the oracle says, where it is active."""
-    problem, _, risk = learning()
-    ko.solve(problem)
-    assert float(risk.args[0].value) == pytest.approx(float(risk.value), rel=1e-4)
 
 
 def test_a_problem_without_risks_is_left_solved():
@@ -96,7 +84,8 @@ def test_multipliers_are_sensitivities(solver):
     step = 1e-3
     by_trace = (shifted(N + step) - shifted(N - step)) / (2 * step)
     by_room = (shifted(room=0.05 + step) - shifted(room=0.05 - step)) / (2 * step)
-    _, (trace, room, roof) = shifted(solver=solver, full=True)
+    solution, (trace, room, roof) = shifted(solver=solver, full=True)
+    assert solution.solver == solver
     assert abs(by_room) > 1e-3, "the constraint is active"
     assert float(trace.dual_value) == pytest.approx(-by_trace, rel=1e-2, abs=1e-4)
     assert float(np.squeeze(room.dual_value)) == pytest.approx(-by_room, rel=1e-2, abs=1e-4)
@@ -148,20 +137,14 @@ def test_the_multiplier_has_the_shape_of_the_kernel_beside_its_own_risk(grams):
     assert np.linalg.eigvalsh(positive.dual_value)[0] >= -1e-6
 
 
-def test_solving_twice_gives_the_same():
-    problem, mu, _ = learning()
-    first = ko.solve(problem)
-    again = ko.solve(problem)
-    assert again.value == pytest.approx(first.value, abs=1e-9)
-    np.testing.assert_allclose(again.weights, first.weights, atol=1e-9)
-    np.testing.assert_array_equal(mu.value, again.weights)
-
-
-def test_an_ordinary_solve_before_and_after_does_no_harm():
+def test_solving_twice_gives_the_same_and_does_no_harm_to_ordinary_solves():
     problem, _, risk = learning()
     plain = solved(problem)
     assert risk.alpha is None
-    assert ko.solve(problem).value == pytest.approx(plain, abs=1e-5)
+    first, again = ko.solve(problem), ko.solve(problem)
+    assert first.value == pytest.approx(plain, abs=1e-5)
+    assert again.value == pytest.approx(first.value, abs=1e-9)
+    np.testing.assert_allclose(again.weights, first.weights, atol=1e-9)
     assert solved(problem) == pytest.approx(plain, abs=1e-6)
 
 
@@ -195,25 +178,18 @@ def composed(kind):
     return problem, K, risk
 
 
-KINDS = [
-    "alone",
-    "twice",
-    "parameter",
-    "maximised",
-    "bounded",
-    "squared",
-    "active maximum",
-    "inactive maximum",
-    "slack bound",
-]
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    ["alone", "twice", "parameter", "maximised", "bounded", "squared", "active maximum", "inactive maximum",
+     "slack bound"],
+)  # fmt: skip
 def test_alpha_is_that_of_the_machine_at_the_learned_kernel(kind):
     """The raw multiplier is 2, 0.7, 0 or another factor times this."""
     problem, K, risk = composed(kind)
     solution = ko.solve(problem)
     assert solution.gap <= 1e-5
+    assert solution.value == (solution.lower if kind == "maximised" else solution.upper)
+    assert problem.value == pytest.approx(solution.value, rel=1e-9)
     alpha, intercept = support_vectors(K.value, Y)
     assert dual_value(K.value, risk.alpha, Y) == pytest.approx(dual_value(K.value, alpha, Y), rel=1e-5)
     np.testing.assert_allclose(risk.alpha, alpha, atol=5e-3)
@@ -223,14 +199,6 @@ def test_alpha_is_that_of_the_machine_at_the_learned_kernel(kind):
     free = (np.abs(alpha) > 1e-6) & (np.abs(alpha) < 1 - 1e-6)
     if free.any():  # otherwise an interval of intercepts is optimal
         assert risk.intercept == pytest.approx(intercept, abs=1e-2)
-
-
-def test_alpha_of_a_low_rank_kernel_comes_from_the_multiplier():
-    """A machine trained again at a kernel of rank 2 has another alpha, and a gap of per cents."""
-    mu = weights(2, symmetric=False)
-    K = ko.combine(mu, KS[1:])
-    problem = cp.Problem(cp.Minimize(ko.risk(K, Y, ko.hinge())), [K >> 0, ko.trace(K) == N])
-    assert ko.solve(problem).gap <= 1e-5
 
 
 def test_every_risk_has_its_own_machine():
@@ -252,15 +220,6 @@ def test_every_risk_has_its_own_machine():
         ]
         value = loss + solution.alpha[k] @ solution.kernel[k] @ solution.alpha[k] / 2
         assert value == pytest.approx(float(risk.value), rel=1e-4)
-
-
-def test_the_intercept_of_a_regression():
-    y = targets(N)
-    problem, _, risk = learning(ko.squared(C=2.0), y=y)
-    solution = ko.solve(problem)
-    residual = y - solution.decision_function()
-    assert residual.sum() == pytest.approx(0, abs=1e-4)
-    np.testing.assert_allclose(risk.alpha, 2 * residual, atol=1e-3)
 
 
 # ---------------------------------------------------------------------------------------- the solution
@@ -288,15 +247,6 @@ def test_the_fields_of_a_solution_are_consistent():
     assert "optimal by exact (CLARABEL)" in str(solution) and "optimum" in str(solution)
 
 
-def test_the_value_of_a_maximisation_is_its_lower_bound():
-    mu, K = ridged()
-    problem = cp.Problem(cp.Maximize(5 - ko.risk(K, Y, ko.hinge())), [TRACES @ mu <= N])
-    solution = ko.solve(problem)
-    assert solution.value == solution.lower <= solution.upper
-    assert solution.gap <= 1e-5
-    assert problem.value == pytest.approx(solution.value, rel=1e-9)
-
-
 def test_every_certified_point_is_reported():
     seen = []
     problem, _, _ = learning()
@@ -318,18 +268,6 @@ def test_rungs_are_walked_until_the_tolerance_is_met():
 
 
 # ------------------------------------------------------------------------------------------ uniqueness
-
-
-def test_generic_weights_are_unique():
-    assert ko.solve(learning()[0]).weights_unique is True
-
-
-def test_duplicated_kernels_have_no_unique_weights():
-    mu = weights(4)
-    K = ko.combine(mu, KS[[0, 1, 1, 2]])
-    solution = ko.solve(cp.Problem(cp.Minimize(ko.risk(K, Y, ko.hinge())), [ko.trace(K) == N]))
-    assert solution.weights_unique is False
-    assert solution.value == pytest.approx(ko.solve(learning()[0]).value, abs=1e-5)
 
 
 def test_uniqueness_is_not_claimed_where_it_is_not_known():
@@ -389,31 +327,18 @@ def test_uniqueness_on_a_ball_is_decided_for_every_exponent():
 
 
 def test_a_parameter_is_read_at_every_solve():
-    C, size = cp.Parameter(pos=True), cp.Parameter(pos=True)
+    C, size, factor = (cp.Parameter(pos=True) for _ in range(3))
     mu = weights()
     K = ko.combine(mu, KS)
     risk = ko.risk(K, Y, ko.hinge(C=C))
-    problem = cp.Problem(cp.Minimize(risk), [ko.trace(K) == size])
-    for c, s in ((1.0, 10.0), (0.1, 10.0), (0.1, 3.0)):
-        C.value, size.value = c, s
+    problem = cp.Problem(cp.Minimize(factor * risk), [ko.trace(K) == size])
+    for c, s, scale in ((1.0, 10.0, 1.0), (0.1, 10.0, 0.5), (0.1, 3.0, 4.0)):
+        C.value, size.value, factor.value = c, s, scale
         fixed, _, _ = learning(ko.hinge(C=c), trace=s)
         solution = ko.solve(problem)
         assert solution.gap <= 1e-5
-        assert solution.value == pytest.approx(ko.solve(fixed).value, abs=2e-5)
+        assert solution.value == pytest.approx(scale * ko.solve(fixed).value, abs=1e-4)
         assert np.abs(risk.alpha).max() <= c * (1 + 1e-12)
-
-
-def test_a_parameter_that_weighs_a_risk_is_read_at_every_solve():
-    factor = cp.Parameter(nonneg=True)
-    mu, K = ridged()
-    risk = ko.risk(K, Y, ko.hinge())
-    problem = cp.Problem(cp.Minimize(factor * risk + cp.sum(mu)), [mu <= 5])
-    for value in (0.5, 4.0):
-        factor.value = value
-        solution = ko.solve(problem)
-        assert solution.gap <= 1e-5
-        expected = support_vectors(K.value, Y)[0]
-        assert dual_value(K.value, risk.alpha, Y) == pytest.approx(dual_value(K.value, expected, Y), rel=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["zero", "zero parameter"])
@@ -444,13 +369,6 @@ def test_a_fixed_kernel_is_an_ordinary_machine(loss):
 # -------------------------------------------------------------------------------------------- extremes
 
 
-def test_a_single_solver_can_be_forced():
-    problem, _, _ = learning()
-    solution = ko.solve(problem, solver="SCS", tol=1e-3)
-    assert solution.solver == "SCS"
-    assert solution.value == pytest.approx(ko.solve(problem).value, abs=1e-3)
-
-
 @pytest.mark.parametrize("scale", [1e-4, 1e4])
 def test_badly_scaled_kernels_keep_honest_bounds(scale):
     """risk(sK, C) = risk(K, sC) / s."""
@@ -464,13 +382,6 @@ def test_badly_scaled_kernels_keep_honest_bounds(scale):
     assert solution.lower <= value * (1 + 2e-5) and solution.upper >= value * (1 - 2e-5)
 
 
-def test_a_zero_kernel_among_others_changes_nothing():
-    mu = weights(4)
-    K = ko.combine(mu, np.concatenate([KS, np.zeros((1, N, N))]))
-    solution = ko.solve(cp.Problem(cp.Minimize(ko.risk(K, Y, ko.hinge())), [ko.trace(K) == N, mu <= 100]))
-    assert solution.value == pytest.approx(ko.solve(learning()[0]).value, abs=1e-5)
-
-
 def test_weights_that_must_vanish():
     """No strictly feasible point: the constraints leave one weight."""
     mu = weights()
@@ -482,16 +393,6 @@ def test_weights_that_must_vanish():
     alone = float(ko.risk(N / TRACES[1] * KS[1], Y, ko.hinge()).value)
     assert solution.gap <= 1e-5
     assert solution.value == pytest.approx(alone, rel=1e-5)
-
-
-def test_a_time_limit_leaves_honest_bounds():
-    problem, _, _ = learning()
-    value = ko.solve(problem).value
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ko.ConvergenceWarning)
-        solution = ko.solve(problem, time_limit=1e-6)
-    assert solution.lower <= value + 1e-5 and solution.upper >= value - 1e-5
-    assert len(solution.history) <= 1
 
 
 def test_a_second_order_cone_is_the_norm_that_it_states():

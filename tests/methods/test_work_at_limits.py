@@ -17,7 +17,6 @@ from kernelopt.certificates.conic import least_norm
 from kernelopt.certificates.conic.least_norm import LeastNormCorrection
 from kernelopt.certificates.lower.minorants import minorants
 from kernelopt.conic import calls, process
-from kernelopt.conic.costs import Cones
 from kernelopt.errors import InsufficientMemoryError
 from kernelopt.grams import stored
 from kernelopt.language.learner import Learner
@@ -30,7 +29,6 @@ from kernelopt.methods.selection import applicable
 from kernelopt.methods.sizing import CLOSED_SECONDS
 from kernelopt.numerics.decompositions import VALUES, eigenvalues
 from kernelopt.running import Call
-from kernelopt.structure import affine as reading
 from kernelopt.structure import units
 from kernelopt.structure.combined import coordinates
 from kernelopt.structure.learning import read_learning
@@ -55,21 +53,6 @@ def at_equal_weights(formulation):
     for variable in structure.variables:
         variable.save_value(np.full(variable.size, 1 / variable.size))
     return structure
-
-
-def test_rank_one_forms_and_images_are_those_of_the_matrices():
-    rng = np.random.default_rng(0)
-    V, w = rng.normal(size=(7, 5)), rng.random(5)
-    grams = ko.Grams.rank_one(V)
-    dense = np.einsum("im,jm->mij", V, V)
-    for size in (7, 4):
-        alpha = rng.normal(size=size)
-        part = dense[:, :size, :size]
-        np.testing.assert_allclose(grams.forms(alpha), np.einsum("i,mij,j->m", alpha, part, alpha))
-        expected = np.einsum("m,mij,j->i", w, dense[:, :, :size], alpha)
-        np.testing.assert_allclose(grams.storage.image(w, alpha), expected)
-    assert grams.forms(np.full(7, 1e300)).max() == np.inf
-    assert (grams.forms(np.zeros(7)) == 0).all()
 
 
 def test_a_minorant_of_several_kernels_forms_no_kernel(monkeypatch):
@@ -157,24 +140,11 @@ def test_the_programme_of_a_machine_is_compiled_only_where_there_is_time(monkeyp
 def test_the_normal_equations_are_formed_only_where_there_is_time(monkeypatch):
     rng = np.random.default_rng(0)
     A = sp.csc_array(rng.normal(size=(9, 6)) * (rng.random((9, 6)) < 0.6))
-    z, wanted = rng.normal(size=9), rng.normal(size=6)
-    repaired = LeastNormCorrection(A, np.ones(6, dtype=bool))(z, wanted)
-    shortest = z + np.linalg.lstsq(A.toarray().T, wanted - A.T @ z)[0]
-    np.testing.assert_allclose(repaired, shortest, atol=1e-9)
     monkeypatch.setattr(least_norm, "SPARSE_PRODUCT", 1.0)
     made = []
     with closing(Call(time_limit=10.0)) as call, call:
         made.append(LeastNormCorrection(A, np.ones(6, dtype=bool)))
     assert not made
-
-
-def test_a_trace_is_read_from_the_diagonal_alone(monkeypatch):
-    sizes, real = [], reading.unit_rows
-    monkeypatch.setattr(reading, "unit_rows", lambda e, size: sizes.append(e.size) or real(e, size))
-    X = cp.Variable((6, 6), PSD=True)
-    (row,) = reading.affine(cp.trace(X)).matrices.values()
-    assert sizes == [6]
-    np.testing.assert_array_equal(row.toarray(), np.eye(6).ravel()[None])
 
 
 def test_squares_of_variables_of_any_sign_are_no_powers_and_are_not_read(monkeypatch):
@@ -214,16 +184,6 @@ def test_the_machines_of_cutting_plane_need_no_training_at_the_limit(monkeypatch
     monkeypatch.setattr(Learner, "train", None)
     found = results.certificate_without_solver(structure, outcome, outcome.machines, control)
     assert found.feasible and np.isfinite(found.upper)
-
-
-def test_many_second_order_cones_take_more_than_proportional_time_to_compile():
-    def seconds(count):
-        return Cones(
-            second_order=count, rows=3 * count, columns=count, nonzeros=4 * count
-        ).compilation_seconds
-
-    assert seconds(1500) > 3 * seconds(500) > 6 * 0.46 * 5 / 3 / 2
-    assert 1 < Cones((501,) * 3, rows=1_504_512, nonzeros=1_505_012).compilation_seconds < 4
 
 
 CHILDREN = {

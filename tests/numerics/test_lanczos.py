@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelopt.numerics.lanczos import extreme_eigenvalues
+from kernelopt.numerics.decompositions import extreme_eigenvalues
 
 
 def with_eigenvalues(values, seed=0):

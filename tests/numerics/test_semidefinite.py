@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from kernelopt.numerics.factors import semidefinite_beyond
 from kernelopt.numerics.rounding import gamma
-from kernelopt.numerics.semidefinite import semidefinite_beyond
 from tests.every import every
 
 

@@ -13,7 +13,8 @@ from kernelopt.plotting import plot_comparisons
 
 mpl.use("Agg")
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
+
+from tests.figures import axes, boxes, within
 
 CYCLE = [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2], [3, 4, 5]]
 FORWARD, INSIDE, REMOVED = "#8c8c8c", "#08306b", "#d55e00"  # 0.55 is 8c
@@ -32,7 +33,7 @@ def positions(ax):
 
 def test_arcs_in_contradictions_are_told_apart():
     compared = ko.comparisons(CYCLE)
-    ax = Figure().subplots()
+    ax = axes()
     assert plot_comparisons(compared, ax=ax) is ax
     assert arcs(ax) == {FORWARD: 1, INSIDE: 2, REMOVED: 1}
     styles = {to_hex(patch.get_edgecolor()): patch.get_linestyle() for patch in ax.patches}
@@ -45,7 +46,7 @@ def test_arcs_in_contradictions_are_told_apart():
 
 def test_arcs_lead_clockwise_where_nothing_contradicts():
     triplets = [[0, j, j + 1] for j in range(1, 8)]  # 0-8, 0-7, ..., 0-1: ever more similar
-    ax = plot_comparisons(triplets, names=list("abcdefghi"), ax=Figure().subplots())
+    ax = plot_comparisons(triplets, names=list("abcdefghi"), ax=axes())
     assert arcs(ax) == {FORWARD: 7} and ax.get_title().endswith("no contradiction")
     places = positions(ax)
     order = [places[f"a–{name}"] for name in "ihgfedcb"]
@@ -56,23 +57,20 @@ def test_arcs_lead_clockwise_where_nothing_contradicts():
 
 
 def test_sixty_pairs_with_long_names_do_not_overlap():
-    figure = Figure((6.4, 6.4), layout="constrained")
     names = [f"point {i} of the data" for i in range(61)]
-    ax = plot_comparisons([[0, j, j + 1] for j in range(1, 60)], names, ax=figure.subplots())
+    ax = plot_comparisons([[0, j, j + 1] for j in range(1, 60)], names, ax=axes(6.4, 6.4))
+    figure = ax.figure
     figure.draw_without_rendering()
     assert len(ax.texts) == 60
     size, radius = ax.texts[0].get_fontsize(), np.diff(ax.transData.transform([[0, 0], [1, 0]])[:, 0])[0]
     assert 2 * np.pi * radius * 72 / figure.dpi / 60 > size  # the arc between two labels is a line of text
-    frame = figure.bbox
-    for text in ax.texts:
-        box = text.get_window_extent()
-        assert frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
+    assert within(figure.bbox, boxes(ax.texts))
 
 
 def test_arcs_are_bent_away_from_the_other_pairs():
     """Also opposite arcs and arcs between neighbours, which would lie on the circle otherwise."""
     triplets = [[0, 1, 2], [0, 2, 1], *([0, j, j + 1] for j in range(3, 12))]
-    ax = plot_comparisons(triplets, ax=Figure().subplots())
+    ax = plot_comparisons(triplets, ax=axes())
     nodes = np.array(list(positions(ax).values()))
     curves = []
     for patch in ax.patches:
@@ -87,7 +85,7 @@ def test_arcs_are_bent_away_from_the_other_pairs():
 
 
 def test_one_comparison_is_drawn():
-    ax = plot_comparisons([[0, 1, 2]], ax=Figure().subplots())
+    ax = plot_comparisons([[0, 1, 2]], ax=axes())
     assert arcs(ax) == {FORWARD: 1} and len(ax.texts) == 2
 
 

@@ -14,7 +14,8 @@ from kernelopt.plotting import plot_history
 
 mpl.use("Agg")
 from matplotlib import pyplot
-from matplotlib.figure import Figure
+
+from tests.figures import axes, boxes, within, words
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(16, 2))
@@ -40,7 +41,7 @@ def end_of(solution):
 
 
 def test_the_history_is_drawn_as_it_was_reported_and_ends_at_the_certificate(solution):
-    ax = Figure().subplots()
+    ax = axes()
     assert solution.plot_history(ax=ax) is ax
     end = (end_of(solution), solution.lower, solution.upper)
     seconds, lower, upper = np.array([*solution.history, end]).T
@@ -54,51 +55,38 @@ def test_the_history_is_drawn_as_it_was_reported_and_ends_at_the_certificate(sol
 def test_several_solutions_are_compared_by_their_gaps(solution):
     floor = solution.certificate.floor
     other = with_history(solution, (1e-3, -np.inf, 9.0), (2e-3, 1.0, 4.0))
-    ax = plot_history({"own": solution, "other": other}, ax=Figure().subplots())
+    ax = plot_history({"own": solution, "other": other}, ax=axes())
     assert ax.get_yscale() == "log" and ax.get_ylabel() == "certified relative gap"
     own, drawn = ax.lines
     assert drawn.get_ydata() == pytest.approx([3.0 / max(4.0, floor), max(solution.gap, 1e-16)], rel=1e-12)
     assert own.get_ydata()[-1] == pytest.approx(max(solution.gap, 1e-16))
     assert own.get_linestyle() != drawn.get_linestyle() and own.get_marker() != drawn.get_marker()
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["own", "other"]
-    one = solution.plot_history(Figure((7, 5), layout="constrained").subplots())
-    names = [text.get_text() for text in one.get_legend().get_texts()]
+    assert words(ax.get_legend().get_texts()) == ["own", "other"]
+    one = solution.plot_history(axes(7, 5))
+    names = words(one.get_legend().get_texts())
     assert names == ["certified upper bound", "certified lower bound"]  # the gap may be too small to be seen
-    for drawn_on in (
-        one,
-        plot_history(
-            {f"method {i}": other for i in range(24)}, ax=Figure((7, 5), layout="constrained").subplots()
-        ),
-    ):
+    for drawn_on in (one, plot_history({f"method {i}": other for i in range(24)}, ax=axes(7, 5))):
         drawn_on.figure.draw_without_rendering()
-        legend, frame = drawn_on.get_legend().get_window_extent(), drawn_on.figure.bbox
-        assert not any(
-            legend.overlaps(part.get_window_extent()) for part in (drawn_on.patch, drawn_on.xaxis.label)
-        )
-        assert (
-            frame.x0 <= legend.x0
-            and legend.x1 <= frame.x1
-            and frame.y0 <= legend.y0
-            and legend.y1 <= frame.y1
-        )
+        legend, *others = boxes([drawn_on.get_legend(), drawn_on.patch, drawn_on.xaxis.label])
+        assert not any(legend.overlaps(box) for box in others) and within(drawn_on.figure.bbox, [legend])
 
 
 def test_bounds_of_several_solutions_are_drawn_on_request(solution):
-    ax = plot_history({"a": solution, "b": solution}, gap=False, ax=Figure().subplots())
+    ax = plot_history({"a": solution, "b": solution}, gap=False, ax=axes())
     assert len(ax.lines) == 4 and ax.get_ylabel() == "value" and ax.get_yscale() == "linear"
     assert ax.lines[0].get_color() == ax.lines[1].get_color() != ax.lines[2].get_color()
 
 
 def test_times_of_different_magnitude_have_a_logarithmic_axis(solution):
     slow = replace(solution, solve_time=100 * solution.solve_time + 1)
-    ax = plot_history({"fast": solution, "slow": slow}, ax=Figure().subplots())
+    ax = plot_history({"fast": solution, "slow": slow}, ax=axes())
     assert ax.get_xscale() == "log"
-    assert plot_history({"fast": solution}, ax=Figure().subplots()).get_xscale() == "linear"
+    assert plot_history({"fast": solution}, ax=axes()).get_xscale() == "linear"
 
 
 def test_a_method_without_reports_has_the_point_of_its_certificate(solution):
     for gap in (False, True):
-        ax = with_history(solution).plot_history(Figure().subplots(), gap=gap)
+        ax = with_history(solution).plot_history(axes(), gap=gap)
         assert all(line.get_xdata().tolist() == [end_of(solution)] for line in ax.lines)
         left, right = ax.get_xlim()
         assert left == 0 < end_of(solution) < right
@@ -107,7 +95,7 @@ def test_a_method_without_reports_has_the_point_of_its_certificate(solution):
 
 def test_a_gap_of_zero_is_drawn_at_the_rounding_error(solution):
     exact = with_bounds(with_history(solution), 1.0, 1.0)
-    ax = exact.plot_history(Figure().subplots(), gap=True)
+    ax = exact.plot_history(axes(), gap=True)
     assert ax.lines[0].get_ydata().tolist() == [1e-16]
 
 
@@ -121,7 +109,7 @@ def test_a_history_without_bounds_is_refused(solution):
     with pytest.raises(ko.InputError, match="finite gap, got 1 reports"):
         half.plot_history(gap=True)
     assert pyplot.get_fignums() == opened  # an error opens no figure
-    half.plot_history(Figure().subplots())
+    half.plot_history(axes())
 
 
 def test_wrong_arguments_of_a_history(solution):

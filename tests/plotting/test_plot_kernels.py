@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 
@@ -11,9 +10,7 @@ from formulations import lp_norm
 from kernelopt.extend import as_grams
 from kernelopt.methods.learned import Learned, Part
 from kernelopt.plotting import plot_kernels
-
-mpl.use("Agg")
-from matplotlib.figure import Figure
+from tests.figures import apart, axes, boxes, words
 
 rng = np.random.default_rng(1)
 X = np.vstack([rng.normal(0, 0.3, (6, 2)), rng.normal(3, 0.3, (8, 2))])[rng.permutation(14)]
@@ -38,7 +35,7 @@ def images(ax):
 
 
 def test_the_kernels_are_sorted_by_label_and_each_has_its_own_scale_of_colours(solution):
-    ax = Figure().subplots()
+    ax = axes()
     assert plot_kernels(solution, ax=ax) is ax
     order = np.argsort(Y, kind="stable")
     drawn = list(images(ax).items())
@@ -55,14 +52,12 @@ def test_the_kernels_are_sorted_by_label_and_each_has_its_own_scale_of_colours(s
         assert limits == pytest.approx(np.percentile(off, [2, 98]))
         assert drawn[rank + 1][0].endswith(f"weight {solution.weights[k]:.3g}")
     first = ax.child_axes[0]
-    assert [text.get_text() for text in first.get_yticklabels()] == ["-1", "1"]
+    assert words(first.get_yticklabels()) == ["-1", "1"]
     assert [line.get_xdata()[0] for line in first.lines[1::2]] == pytest.approx([8 / 14])
 
 
 def test_the_largest_weights_are_drawn_and_the_title_says_how_many_there_are():
-    ax = plot_kernels(
-        machine([0.1, -3.0, 1.0]), "none", most=2, names=["a", "b", "c"], ax=Figure().subplots()
-    )
+    ax = plot_kernels(machine([0.1, -3.0, 1.0]), "none", most=2, names=["a", "b", "c"], ax=axes())
     assert list(images(ax)) == ["learned", "b\nweight -3", "c\nweight 1"]
     assert "2 of 3 base kernels" in ax.get_title() and "in their order" in ax.get_title()
     np.testing.assert_allclose(images(ax)["c\nweight 1"], GRAMS[2])
@@ -71,31 +66,31 @@ def test_the_largest_weights_are_drawn_and_the_title_says_how_many_there_are():
 def test_clusters_are_found_and_groups_are_named():
     learned = machine([0.0, 0.0, 1.0])
     for sort_by in ("clusters", None):  # without labels
-        ax = plot_kernels(learned, sort_by, most=1, ax=Figure().subplots())
+        ax = plot_kernels(learned, sort_by, most=1, ax=axes())
         signs = np.sign(images(ax)["learned"][0] - images(ax)["learned"].mean())
         assert (np.diff(signs) != 0).sum() == 1  # each cluster is one block
-    ax = plot_kernels(learned, np.where(NEAR, "near", "far"), ax=Figure().subplots())
-    assert [text.get_text() for text in ax.child_axes[0].get_yticklabels()] == ["far", "near"]
+    ax = plot_kernels(learned, np.where(NEAR, "near", "far"), ax=axes())
+    assert words(ax.child_axes[0].get_yticklabels()) == ["far", "near"]
 
 
 def test_unlabelled_points_are_last():
     y = Y[:10]
-    ax = plot_kernels(machine([0.0, 0.0, 1.0], y), ax=Figure().subplots())
+    ax = plot_kernels(machine([0.0, 0.0, 1.0], y), ax=axes())
     order = [*np.argsort(y, kind="stable"), *range(10, 14)]
-    assert [text.get_text() for text in ax.child_axes[0].get_yticklabels()] == ["-1", "1", "unlabelled"]
+    assert words(ax.child_axes[0].get_yticklabels()) == ["-1", "1", "unlabelled"]
     np.testing.assert_allclose(images(ax)["learned"], GRAMS[2][np.ix_(order, order)])
 
 
 def test_one_kernel_one_point_zero_kernels_and_large_ones_are_drawn():
     nearly_one = np.eye(4) + 1e-9 * np.arange(16).reshape(4, 4)
-    ax = plot_kernels(machine([1.0], grams=as_grams([nearly_one + nearly_one.T])), ax=Figure().subplots())
+    ax = plot_kernels(machine([1.0], grams=as_grams([nearly_one + nearly_one.T])), ax=axes())
     lowest, highest = ax.child_axes[0].images[0].get_clim()
     assert highest - lowest == pytest.approx(0.05 * 2)  # no colours for errors of rounding
     for K in (np.ones((1, 1, 1)), np.zeros((1, 2, 2))):
-        ax = plot_kernels(machine([1.0], grams=as_grams(K)), ax=Figure().subplots())
+        ax = plot_kernels(machine([1.0], grams=as_grams(K)), ax=axes())
         assert len(ax.child_axes) == 2
     V = np.arange(1.0, 1002.0)
-    ax = plot_kernels(machine([1.0], grams=ko.Grams.rank_one(V[:, None])), "none", ax=Figure().subplots())
+    ax = plot_kernels(machine([1.0], grams=ko.Grams.rank_one(V[:, None])), "none", ax=axes())
     image = images(ax)["learned"]
     assert image.shape == (400, 400)
     means = np.array([part.mean() for part in np.split(V, np.linspace(0, 1001, 401).astype(int)[1:-1])])
@@ -104,16 +99,14 @@ def test_one_kernel_one_point_zero_kernels_and_large_ones_are_drawn():
 
 def test_nothing_overlaps_in_a_figure_of_many_panels():
     grams = ko.Grams.from_kernels([ko.gaussian(np.pi * 2.0**k) for k in range(19)], X)
-    figure = Figure((9, 7), layout="constrained")
-    ax = plot_kernels(machine(np.ones(19), grams=grams), "none", most=19, ax=figure.subplots())
-    figure.draw_without_rendering()
-    boxes = [panel.title.get_window_extent() for panel in ax.child_axes]
-    boxes += [panel.patch.get_window_extent() for panel in ax.child_axes] + [ax.title.get_window_extent()]
-    assert not [(a, b) for k, a in enumerate(boxes) for b in boxes[k + 1 :] if a.padded(-1).overlaps(b)]
+    ax = plot_kernels(machine(np.ones(19), grams=grams), "none", most=19, ax=axes(9, 7))
+    ax.figure.draw_without_rendering()
+    parts = [part for panel in ax.child_axes for part in (panel.title, panel.patch)]
+    assert apart([box.padded(-1) for box in boxes([*parts, ax.title])])
 
 
 def test_wrong_arguments_of_kernels(solution):
-    for wrong, words in (
+    for wrong, said in (
         ({"solution": GRAMS}, "solution must be a Solution or a fitted estimator, got .*Pass what solve"),
         ({"sort_by": "label"}, 'must be "labels", "clusters", "none" or .*got .label.'),
         ({"sort_by": Y[:5]}, r"sort_by must have shape \(14,\).*got \(5,\)"),
@@ -121,5 +114,5 @@ def test_wrong_arguments_of_kernels(solution):
         ({"names": ["a"]}, r"one name per kernel \(3\), got 1 names"),
         ({"most": 0}, "most must be"),
     ):
-        with pytest.raises(ko.InputError, match=words):
+        with pytest.raises(ko.InputError, match=said):
             plot_kernels(**{"solution": solution, **wrong})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import cvxpy as cp
-import matplotlib as mpl
 import numpy as np
 import pytest
 
@@ -11,9 +10,7 @@ import kernelopt as ko
 from kernelopt.duality import KKT
 from kernelopt.duality.conditions import Condition
 from kernelopt.plotting import plot_kkt
-
-mpl.use("Agg")
-from matplotlib.figure import Figure
+from tests.figures import apart, axes, boxes, words
 
 TABLE = KKT(
     (
@@ -35,35 +32,33 @@ def markers(ax):
 
 
 def test_each_residual_stands_at_its_value():
-    figure = Figure((7, 3), layout="constrained")
-    ax = figure.subplots()
+    ax = axes(7, 3)
     assert plot_kkt(TABLE, 1e-6, ax=ax) is ax
     found = markers(ax)
     assert found[1] == (3e-3, False) and found[2] == (pytest.approx(1e-9), True)
     assert 3 not in found and found[0][1] and not found[4][1]
     left, right = ax.get_xlim()
     assert left < found[0][0] <= 1e-9 and 3e-3 <= found[4][0] < right  # arrows at the ends
-    texts = [text.get_text() for text in ax.texts]
+    texts = words(ax.texts)
     assert {"not measured", "3e-03", "inf", "primal feasibility", "machine", "gap"} <= set(texts)
     assert "tolerance 1e-06" in ax.get_xlabel()
-    labels = [text.get_text() for text in ax.get_yticklabels()]
+    labels = words(ax.get_yticklabels())
     assert labels[0] == "ball" and len(labels) == 5 and max(map(len, labels)) <= 40
-    figure.draw_without_rendering()
-    boxes = [text.get_window_extent() for text in [*ax.get_yticklabels(), *ax.texts]]
-    assert not [(a, b) for k, a in enumerate(boxes) for b in boxes[k + 1 :] if a.overlaps(b)]
+    ax.figure.draw_without_rendering()
+    assert apart(boxes([*ax.get_yticklabels(), *ax.texts]))
 
 
 def test_the_table_of_a_solution_is_within_its_tolerance():
     x = cp.Variable(2, nonneg=True, name="x")
     problem = cp.Problem(cp.Minimize(x[0] + 2 * x[1]), [(cp.sum(x) >= 1).set_label("total")])
     table = ko.kkt_table(ko.solve(problem))
-    ax = plot_kkt(table, ax=Figure().subplots())
+    ax = plot_kkt(table, ax=axes())
     assert len(markers(ax)) == len(table.conditions) and all(filled for _, filled in markers(ax).values())
 
 
 def test_a_table_of_zeros_and_one_of_nothing_are_drawn():
-    assert markers(plot_kkt(KKT((Condition("gap", "a", 0.0),)), ax=Figure().subplots()))[0][1]
-    assert not markers(plot_kkt(KKT(()), ax=Figure().subplots()))
+    assert markers(plot_kkt(KKT((Condition("gap", "a", 0.0),)), ax=axes()))[0][1]
+    assert not markers(plot_kkt(KKT(()), ax=axes()))
 
 
 def test_wrong_arguments_of_the_conditions():

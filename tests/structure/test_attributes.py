@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.methods.registry import METHODS
+from kernelopt.methods.selection import METHODS
 from tests.every import every
 from tests.problems import labels, solved, stack
 

@@ -36,7 +36,7 @@ from kernelopt.extend import (
     whole,
 )
 from kernelopt.grams import join
-from kernelopt.methods.registry import METHODS
+from kernelopt.methods.selection import METHODS
 from kernelopt.plotting import (
     plot_bounds,
     plot_comparisons,

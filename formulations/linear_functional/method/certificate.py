@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from fractions import Fraction
 
 import numpy as np
 import scipy.optimize
 
 import kernelopt as ko
 from formulations.linear_functional.method.combination import Combination, excess
-from formulations.linear_functional.method.rounding import (
-    UNDERFLOW,
-    Range,
-    gamma,
-    inflated,
-    interval,
-    length,
-    outward,
-    rounded_down,
-    square,
-)
-from kernelopt.extend import FLOOR_SHARE, Array, on_simplex
+from formulations.linear_functional.method.ranges import Range, square
+from kernelopt.extend import FLOOR_SHARE, Array, Ball, on_simplex
 
 ROUND_OFF = 1e-14  # cosines this far below zero count as orthogonal: some dozens of roundings of a double
 
@@ -32,14 +21,10 @@ def stage_certificate(stage: Combination, c: Array) -> ko.Certificate:
     Both bounds hold in exact arithmetic for lambda, v and all columns within the errors of X.
     """
     c = stage.feasible(c)
-    return ko.Certificate(
-        lower(stage, c),
-        stage.value(c),
-        "closed",
-        reason=unknown(stage),
-        feasible=True,
-        floor=FLOOR_SHARE * length(stage.v) * length(stage.v) / stage.n,
-    )
+    with np.errstate(all="ignore"):  # numbers that overflow give no bound
+        below, above, size = lower(stage, c), stage.value(c), float(stage.v @ stage.v) / stage.n
+    reason = unknown(stage)
+    return ko.Certificate(below, above, "closed", reason=reason, feasible=True, floor=FLOOR_SHARE * size)
 
 
 def unknown(stage: Combination) -> str:
@@ -58,19 +43,15 @@ def lower(stage: Combination, c: Array) -> float:
 
     The value is never negative, so that zero bounds it where the residual proves less.
     """
-    with np.errstate(all="ignore"):  # numbers that overflow give no bound
-        try:
-            if stage.ridge > 0 or stage.weights == "simplex":
-                found = by_residual(stage, c)
-            else:
-                found = by_range(stage, c) if stage.weights == "free" else by_cone(stage)
-            return max(rounded_down(found), 0.0)
-        except (OverflowError, ValueError):
-            return 0.0
+    if stage.ridge > 0 or stage.weights == "simplex":
+        found = by_residual(stage, c)
+    else:
+        found = by_range(stage, c) if stage.weights == "free" else by_cone(stage)
+    return max(float(found.below), 0.0)
 
 
-def by_residual(stage: Combination, c: Array) -> Fraction:
-    r"""Return a lower bound of the dual objective at r = v - X c, where every r is feasible.
+def by_residual(stage: Combination, c: Array) -> Ball:
+    r"""Return the dual objective at r = v - X c, where every r is feasible.
 
     Notes
     -----
@@ -86,24 +67,20 @@ def by_residual(stage: Combination, c: Array) -> Fraction:
     terms with a minus vanish at the optimum, so that little is lost by rounding; each is bounded with its
     errors.
     """
-    r, error = stage.residual(c)
-    s, s_error = stage.products(r, error)
-    g = 2 * s / stage.n
-    mu = multiplier(stage, g)
+    r = stage.residual(c)
+    g = stage.products(r) * 2.0 / stage.n
+    mu = multiplier(stage, g.mid)
     t = g - mu
-    t_error = inflated(2 * s_error / stage.n + gamma(4) * (np.abs(g) + abs(mu)), 6) + UNDERFLOW
-    found = square(r, error)[0] / stage.n
+    found = square(r) / stage.n
     if stage.weights == "simplex":
-        found -= abs(Fraction(mu)) * excess(c)
+        found = found + excess(c) * mu
     if stage.ridge > 0:
-        best = (t if stage.weights == "free" else np.maximum(t, 0.0)) / (2 * stage.ridge)
-        off = c - best
-        off_error = inflated(t_error / (2 * stage.ridge) + gamma(2) * (np.abs(best) + np.abs(off)), 6)
-        found += Fraction(stage.ridge) * (square(c)[0] - square(off, off_error + UNDERFLOW)[1])
+        best = Ball(t.mid if stage.weights == "free" else np.maximum(t.mid, 0.0), t.rad) / (2 * stage.ridge)
+        found = found + (square(Ball(c)) - square(best - c)) * stage.ridge
     else:
-        found -= Fraction(float(np.nextafter(t + t_error, np.inf).max(initial=0.0)))
+        found = found - max(float(t.above.max(initial=0.0)), 0.0)
     if stage.weights != "free":
-        found -= interval(c, np.maximum(np.nextafter(t_error - t, np.inf), 0.0))[1]
+        found = found - Ball(np.maximum(-t.mid, 0.0), t.rad).dots(c[None]).sum()
     return found
 
 
@@ -116,7 +93,7 @@ def multiplier(stage: Combination, g: Array) -> float:
     return float((g - 2 * stage.ridge * on_simplex(g / (2 * stage.ridge), 1.0)[0]).max())
 
 
-def by_range(stage: Combination, c: Array) -> Fraction:
+def by_range(stage: Combination, c: Array) -> Ball:
     r"""Return a lower bound of the minimum over free c without a ridge.
 
     Notes
@@ -125,12 +102,12 @@ def by_range(stage: Combination, c: Array) -> Fraction:
     residual r = v - X c of any c: r need not be orthogonal to X, since its part P r is subtracted.
     """
     if stage.range_of_X is None:
-        return Fraction(0)
-    r, error = stage.residual(c)
-    return (square(r, error)[0] - Fraction(stage.range_of_X.reach(r, error)) ** 2) / stage.n
+        return Ball(0.0)
+    r = stage.residual(c)
+    return (square(r) - Ball(stage.range_of_X.reach(r)).power(2)) / stage.n
 
 
-def by_cone(stage: Combination) -> Fraction:
+def by_cone(stage: Combination) -> Ball:
     r"""Return a lower bound of the minimum over c >= 0 without a ridge, from weights by `nnls`.
 
     Notes
@@ -146,37 +123,33 @@ def by_cone(stage: Combination) -> Fraction:
     if seen.any():  # scipy's nnls frees memory twice where there are no columns
         with suppress(RuntimeError):  # no convergence: any weights give a bound
             c[seen] = scipy.optimize.nnls(stage.X[:, seen] / lengths[seen], stage.v)[0] / lengths[seen]
-    r, error = stage.residual(c)
-    size = square(r, error)[0]
-    s, s_error = stage.products(r, error)
-    above = outward(s, s_error)
-    active = (c > 0) | (above >= -ROUND_OFF * lengths * float(np.linalg.norm(stage.v)))
+    r = stage.residual(c)
+    s = stage.products(r)
+    active = (c > 0) | (s.above >= -ROUND_OFF * lengths * float(np.linalg.norm(stage.v)))
     kept = np.flatnonzero(active)
     keys = tuple(stage.keys[j] for j in kept) if stage.keys else ()
     basis = Range.of(stage.X[:, active], stage.doubts[active], keys)
     if basis is not None:
-        projected = basis.reach(r, error)  # at least |P r|
-        sizes = np.abs(stage.X[:, ~active]).sum(axis=0) + stage.doubts[~active]  # 1-norms bound |x_j|
-        most = inflated(projected * sizes, stage.n + 3)
-        if (above[~active] <= -most).all():
-            return (size - Fraction(projected) ** 2) / stage.n
-    return by_shift(stage, r, above)
+        projected = basis.reach(r)  # at least |P r|
+        most = s + (Ball(stage.X).norm(2, axis=0) + stage.doubts) * projected
+        if (most.above[~active] <= 0).all():
+            return (square(r) - Ball(projected).power(2)) / stage.n
+    return by_shift(stage, Ball(r.mid), s)
 
 
-def by_shift(stage: Combination, r: Array, above: Array) -> Fraction:
-    r"""Return a lower bound for c >= 0 from r - tau v, given upper bounds of X'r.
+def by_shift(stage: Combination, r: Ball, s: Ball) -> Ball:
+    r"""Return a lower bound for c >= 0 from r - tau v, given s = X'r.
 
     Notes
     -----
     tau >= 0 is the smallest number with :math:`X'(r - \tau v) \le 0`, which makes r - tau v feasible for the
     dual. It exists where X'v > 0; where there is none the bound is zero.
     """
-    along, along_error = stage.products(stage.v)
-    along = -outward(-along, along_error)
-    up = (above > 0) & (along > 0)
-    tau = float(np.max(above[up] / along[up], initial=0.0)) * (1 + gamma(16))
-    shift = tau * along
-    if (above > shift - gamma(4) * np.abs(shift)).any():
-        return Fraction(0)
-    t, gain = Fraction(tau), interval(r, stage.v)[0]  # of r as it is stored, which need not be a residual
-    return (2 * (1 + t) * gain - square(r)[1] - (2 * t + t * t) * square(stage.v)[1]) / stage.n
+    v = Ball(stage.v)
+    along = stage.products(v)
+    up = (s.above > 0) & (along.below > 0)
+    tau = Ball((Ball(s.above[up]) / along.below[up]).above.max(initial=0.0))
+    if ((s - along * tau).above[~up] > 0).any():
+        return Ball(0.0)
+    gain = r.dots(stage.v[None]).sum()  # of r as it is stored, which need not be a residual
+    return ((tau + 1.0) * 2.0 * gain - square(r) - tau * (tau + 2.0) * square(v)) / stage.n

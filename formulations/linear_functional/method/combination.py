@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
 
-from formulations.linear_functional.method.rounding import (
-    Range,
-    dots,
-    inflated,
-    length,
-    rounded_up,
-    square,
-)
+from formulations.linear_functional.method.ranges import Range, square
 from formulations.linear_functional.regularization_data import Weights
-from kernelopt.extend import Array, on_simplex
+from kernelopt.extend import Array, Ball, on_simplex
 
 RCOND = 1e-10  # singular values below this share of the largest are mostly rounding of the columns
 
@@ -69,49 +61,35 @@ class Combination:
     @cached_property
     def range_of_X(self) -> Range | None:
         """The range of X, where it is known."""
-        return Range.of(self.X, self.errors, self.keys)
+        return Range.of(self.X, self.doubts, self.keys)
 
     @cached_property
     def doubts(self) -> Array:
         """The errors of the columns as an array."""
         return np.zeros(self.X.shape[1]) if self.errors is None else self.errors
 
-    def residual(self, c: Array) -> tuple[Array, Array]:
-        """Return v - X c and a bound of the error of each entry, that of the columns included."""
-        r, error = dots(self.X, -c, self.v)
-        if self.doubts.any():
-            used = c != 0  # an infinite error does not matter at weight zero
-            error = inflated(error + float(np.abs(c[used]) @ self.doubts[used]), c.size + 2)
-        return r, error
+    def residual(self, c: Array) -> Ball:
+        """Return v - X c for the exact columns."""
+        used = c != 0  # an infinite error does not matter at weight zero
+        lost = Ball(np.abs(c[used])).dots(self.doubts[None, used])
+        return Ball(-c).dots(self.X, self.v) + Ball(0.0, lost.above)
 
-    def products(self, r: Array, error: Array | None = None) -> tuple[Array, Array]:
-        """Return X'r and a bound of the error of each entry, that of the columns included."""
-        s, s_error = dots(self.X.T, r, error=error)
-        if self.doubts.any():
-            size = length(r) + (0.0 if error is None else length(error))
-            s_error = inflated(s_error + self.doubts * size, 4)
-        return s, s_error
+    def products(self, r: Ball) -> Ball:
+        """Return X'r for the exact columns."""
+        return r.dots(self.X.T) + Ball(0.0, (Ball(r.length) * self.doubts).above)
 
     def value(self, c: Array) -> float:
         r"""Return an upper bound of the optimum: the objective at weights of the set, rounded up.
 
         Notes
         -----
-        Sums of products are those of `rounding.dots`, whose errors are bounded. Doubles rarely sum to one,
-        so on the simplex the objective is that of c / S with S = 1'c. Its residual is r + theta (v - r) for
-        r = v - X c and theta = 1 - 1 / S, and theta (v - r) is counted as an error of r.
+        Doubles rarely sum to one, so on the simplex the objective is that of c / S with S = 1'c. Its residual
+        is r + theta (v - r) for r = v - X c and theta = 1 - 1 / S.
         """
-        with np.errstate(all="ignore"):  # numbers that overflow give no bound
-            try:
-                r, error = self.residual(c)
-                off = excess(c) if self.weights == "simplex" else Fraction(0)
-                if off:
-                    theta = rounded_up(off / (1 - off))
-                    error = inflated(error + theta * (np.abs(r) + error + np.abs(self.v)), 6)
-                price = Fraction(self.ridge) * square(c)[1] / (1 - off) ** 2
-                return rounded_up(square(r, error)[1] / self.n + price)
-            except (OverflowError, ValueError):
-                return np.inf
+        r, off = self.residual(c), excess(c) if self.weights == "simplex" else Ball(0.0)
+        total = off + 1.0
+        r = r + (Ball(self.v) - r) * (off / total)
+        return float((square(r) / self.n + square(Ball(c) / total) * self.ridge).above)
 
     def feasible(self, c: Array) -> Array:
         """Return the weights of the set nearest to `c`, with zeros where the columns are zero."""
@@ -152,10 +130,9 @@ class Combination:
         return Direct(c, rank, ratio(sizes[:rank]))
 
 
-def excess(c: Array) -> Fraction:
-    """Return an upper bound of |1'c - 1|."""
-    (value,), (error,) = dots(np.ones((1, c.size)), c, plus=np.array([-1.0]))
-    return Fraction(abs(float(value))) + Fraction(float(error))
+def excess(c: Array) -> Ball:
+    """Return 1'c - 1."""
+    return Ball(c).dots(np.ones((1, c.size)), np.array([-1.0])).sum()
 
 
 def ratio(sizes: Array) -> float:

@@ -11,10 +11,9 @@ import numpy as np
 import kernelopt as ko
 from formulations.linear_functional.method.certificate import stage_certificate
 from formulations.linear_functional.method.combination import RCOND, Combination
-from kernelopt.extend import Array, BoundedProblem, Cost, Method, Outcome, register_method
+from kernelopt.extend import DEFAULT_TOL, Array, BoundedProblem, Cost, Method, Outcome, register_method
 
 RCONDS = (RCOND, 1e-12, 1e-14)  # tried in turn: a direction that is dropped may be needed for the targets
-CLOSE = 1e-6  # a gap, a tenth of the default tolerance, at which no smaller rcond is tried
 
 
 class SecondStage(BoundedProblem):
@@ -70,7 +69,7 @@ class LeastSquares(Method):
             gap = match.bounds({match.c.id: found}, {}).gap
             if gap < smallest or tried == 1:
                 c, smallest = found, gap
-            if gap <= CLOSE:
+            if gap <= DEFAULT_TOL / 10:
                 break
         return Outcome({match.c.id: c}, solver="svd", iterations=tried)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from fractions import Fraction
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,18 +11,29 @@ import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
-from formulations.lp_norm.exponents import ball_exponent
-from formulations.lp_norm.multiple_kernel_data import Explicit, MultipleKernelData
+from formulations.lp_norm.multiple_kernel_data import MultipleKernelData, ball_exponent
+from formulations.machines import Explicit
 from formulations.numbers import numbers
-from kernelopt.extend import FLOOR_SHARE, Array, BoundedProblem, norms, rounding
+from kernelopt.extend import FLOOR_SHARE, Array, Ball, BoundedProblem, norms
 
-ROUND_OFF = 1e-15  # by which rounding may move a projection out of its set: some units in the last place
-ROUNDS = 12  # at most, of the weights, which settle after a few rounds
-ENOUGH = 1e-7  # relative gap at which training ends: small beside the default tolerance 1e-5
-STEPS = 100_000  # of the decomposition method, each of n operations
-TRAINED = 1e-8  # of the conditions of optimality, in the units of f, which is near one
-TIES = 1e-9  # nu n counts as an integer if it differs from one by at most this
-POWER_ROUNDINGS = 64  # more roundings than the powers of `lp_length` amount to
+
+@dataclass(frozen=True)
+class Tuned:
+    """The tuned numbers of the bounds."""
+
+    # by which rounding may move a projection out of its set: some units in the last place
+    round_off: float = 1e-15
+    rounds: int = 12  # at most, of the weights, which settle after a few rounds
+    enough: float = 1e-7  # relative gap at which training ends: small beside the default tolerance 1e-5
+    steps: int = 100_000  # of the decomposition method, each of n operations
+    trained: float = 1e-8  # of the conditions of optimality, in the units of f, which is near one
+    ties: float = 1e-9  # nu n counts as an integer if it differs from one by at most this
+
+
+TUNED = Tuned()
+
+
+TINY = np.finfo(float).tiny  # keeps the quotient of two sizes finite where the divisor vanishes
 
 
 class Attained(NamedTuple):
@@ -124,13 +135,13 @@ class Outliers(BoundedProblem):
         variables = {v.name(): v for v in self.variables()}
         blocks = [variables[f"w{m}"] for m in self.data.used]
         w = np.concatenate([np.zeros(0), *(numbers(values.get(v.id), v.size) for v in blocks)])
-        w = w / max(float(np.abs(w).max(initial=0.0)), rounding.SMALLEST_DIVISOR)
+        w = w / max(float(np.abs(w).max(initial=0.0)), TINY)
         with np.errstate(all="ignore"):  # numbers that overflow give no bound
             alpha = self.in_set(numbers(fit, self.data.n) / self.unit)
             lower, best = self.below(alpha), self.above(w)
             proof, trained = alpha, best.w
-            for _ in range(ROUNDS):
-                if not trained.any() or best.value - lower <= ENOUGH * abs(best.value):
+            for _ in range(TUNED.rounds):
+                if not trained.any() or best.value - lower <= TUNED.enough * abs(best.value):
                     break
                 alpha, trained = self.trained(trained)
                 found = self.below(alpha)
@@ -155,43 +166,34 @@ class Outliers(BoundedProblem):
 
         .. math:: -\tfrac12 \|(\|L_1'\alpha\|, \dots, \|L_M'\alpha\|)\|_{r^*}^2 / S^2, \qquad 1/r + 1/r^* = 1
         """
-        v, error = products(self.L.T, alpha)
-        total = rounding.exact_sum(alpha)
-        largest = self.half_square(np.abs(v) + error, norms.conjugate_exponent(self.r))
-        found = -rounding.upwards(largest / total**2 * (1 + rounding.gamma(8)))
-        return found if largest > 0 and np.isfinite(found) else 0.0 if largest == 0 else -np.inf
+        largest = self.half_square(self.L.T @ Ball(alpha), norms.conjugate_exponent(self.r))
+        return float((-(largest / Ball(alpha).sum().power(2))).below)
 
     def above(self, w: Array) -> Attained:
         """Return the best multiple of w, with an upper bound over u of its objective."""
         z = self.L @ w
         rho = self.best_rho(z)
         gain = rho - float(np.maximum(rho - z, 0.0).sum()) / self.most
-        square = 2 * self.half_square(w, self.r)
+        square = 2 * float(self.half_square(Ball(w), self.r).above)
         nothing = Attained(0.0, np.zeros(w.size), np.zeros(z.size), 0.0)
         if not (gain > 0 and 0 < square < np.inf):
             return nothing
         w = gain / square * w
-        z, error = products(self.L, w)
-        rho = self.best_rho(z)
-        d = rho - z
-        short = np.maximum(d + (error + rounding.gamma(4) * np.abs(d)), 0.0) * (1 + rounding.gamma(4))
-        outside = rounding.upwards(rounding.exact_sum(short)) / self.most
-        terms = [self.half_square(w, self.r), rounding.upwards(outside), -rho]
-        value = rounding.upwards(rounding.exact_sum(terms))
-        return Attained(value, w, z, rho) if value < 0 else nothing
+        exact = self.L @ Ball(w)
+        rho = self.best_rho(exact.mid)
+        outside = Ball(np.maximum((-exact + rho).above, 0.0)).sum() / self.most
+        value = float((self.half_square(Ball(w), self.r) + outside - rho).above)
+        return Attained(value, w, exact.mid, rho) if value < 0 else nothing
 
     def best_rho(self, z: Array) -> float:
         """Return the rho between its bounds that is best for predictions."""
         return min(max(threshold(z, self.share), 0.0), self.largest_rho)
 
-    def half_square(self, w: Array, exponent: float) -> float:
-        """Return an upper bound of half the square of the norm of the lengths of the parts of w.
-
-        w may be in error by a rounding per entry.
-        """
-        lengths = np.array([rounding.norm_above(part) for part in self.parts(w)])
-        norm = norms.lp_length(lengths, exponent) * (1 + rounding.gamma(lengths.size + POWER_ROUNDINGS))
-        return float(norm * norm / 2 * (1 + rounding.gamma(8)))
+    def half_square(self, w: Ball, exponent: float) -> Ball:
+        """Return half the square of the norm of the lengths of the parts of w."""
+        parts = zip(self.parts(w.mid), self.parts(np.broadcast_to(w.rad, w.mid.shape)), strict=True)
+        lengths = np.array([Ball(*part).length for part in parts])
+        return Ball(lengths).norm(exponent).power(2) / 2
 
     def in_set(self, alpha: Array) -> Array:
         """Return weights near alpha that, over their sum, are in [0, 1 / (nu n)] without rounding.
@@ -199,14 +201,14 @@ class Outliers(BoundedProblem):
         Where rounding leaves a weight above 1 / (nu n), a share of equal weights is added, which are in the
         set exactly.
         """
-        equal, most = 1 / self.data.n, Fraction(self.most)
+        equal = 1 / self.data.n
         alpha = np.clip(alpha, 0.0, 1 / self.most)
         rest = 1 - float(alpha.sum())  # it goes to the weights by their distances from a bound
         distance = 1 / self.most - alpha if rest > 0 else alpha
-        alpha = alpha + rest * distance / max(float(distance.sum()), rounding.SMALLEST_DIVISOR)
-        for share in (0.0, min(ROUND_OFF / max(1 - self.share, ROUND_OFF), 1.0)):
+        alpha = alpha + rest * distance / max(float(distance.sum()), TINY)
+        for share in (0.0, min(TUNED.round_off / max(1 - self.share, TUNED.round_off), 1.0)):
             mixed = (1 - share) * alpha + share * equal
-            if Fraction(float(mixed.max())) * most <= sum(map(Fraction, mixed.tolist())):
+            if (Ball(mixed.max()) * self.most - Ball(mixed).sum()).above <= 0:
                 return mixed
         return np.full(self.data.n, equal)
 
@@ -219,7 +221,9 @@ class Outliers(BoundedProblem):
         theta = np.repeat(theta, np.diff([*self.starts, self.L.shape[1]]))
         alpha = np.ones(self.data.n)
         if self.most < alpha.size:  # otherwise equal weights are the only ones
-            machine = OneClassSVM(kernel="precomputed", nu=self.share, tol=TRAINED, max_iter=STEPS)
+            machine = OneClassSVM(
+                kernel="precomputed", nu=self.share, tol=TUNED.trained, max_iter=TUNED.steps
+            )
             with warnings.catch_warnings():  # at the last step the bounds are those of its alpha
                 warnings.simplefilter("ignore")
                 machine.fit(self.L * theta @ self.L.T)
@@ -234,20 +238,11 @@ def unit_of(data: MultipleKernelData) -> float:
     return 4.0 ** np.floor(np.log2(largest) / 2) if 0 < largest < np.inf else 1.0
 
 
-def products(A: Array, b: Array) -> tuple[Array, Array]:
-    """Return A b as BLAS computes it, and a bound of the error of each entry.
-
-    The factor 1.01 covers the rounding of |A| |b|, a sum of non-negative terms.
-    """
-    size = np.abs(A) @ np.abs(b)
-    return A @ b, 1.01 * rounding.gamma(b.size + 2) * size + rounding.TINY * b.size
-
-
 def threshold(f: Array, nu: float) -> float:
     """Return the middle of the interval of rho that minimise sum_i (rho - f_i)_+ / (nu n) - rho.
 
     It is the interval between the order statistics of f next to nu n.
     """
     ordered, rank = np.sort(f), nu * f.size
-    low, high = int(np.ceil(rank - TIES)) - 1, int(np.floor(rank + TIES))
+    low, high = int(np.ceil(rank - TUNED.ties)) - 1, int(np.floor(rank + TUNED.ties))
     return float(ordered[low] + ordered[min(high, f.size - 1)]) / 2

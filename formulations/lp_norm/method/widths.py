@@ -14,6 +14,7 @@ halved, the largest bound first.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -21,13 +22,30 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from formulations.lp_norm.multiple_kernel_data import MultipleKernelData
-from kernelopt.extend import Array, rounding
+from kernelopt.extend import Array, Ball
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The tuned numbers of the search over widths."""
+
+    # more than those of an entry of a kernel and of its derivative, beside one per coordinate
+    roundings: int = 64
+    first: int = 16  # intervals at the start
+    evaluations: int = 20_000  # of the form at most; beyond them the bound is looser
+    peaks: int = 3  # maxima that are returned
+    first_widths: int = 6  # in equal ratios, at the start
+    solve_share: float = 0.2  # of the tolerance: for a solve, and for the search of a width
+    search_share: float = 0.2
+    same: float = 1e-6  # relative difference of widths that count as equal
+    used: float = 1e-7  # share of the largest weight from which a width is chosen
+
+
+TUNED = Tuned()
+
 
 HIGHEST, LOWEST = 0.3091, 0.1613  # bounds of z (z - 1) exp(-z) and of its negative, rounded up
-ROUNDINGS = 64  # more than those of an entry of a kernel and of its derivative, beside one per coordinate
-FIRST = 16  # intervals at the start
-EVALUATIONS = 20_000  # of the form at most; beyond them the bound is looser
-PEAKS = 3  # maxima that are returned
+EPS = np.finfo(float).eps  # k operations lose at most k / 2 times it, and less than k times it
 
 
 class Highest(NamedTuple):
@@ -68,7 +86,7 @@ class Widths:
         square = float(alpha @ alpha)
         curvature = self.power**2 * (HIGHEST * positive + LOWEST * (total - positive))
         largest_log = max(abs(self.low), abs(self.high))
-        error = rounding.gamma(c.size + self.d + ROUNDINGS + 8 * largest_log) * (total + square)
+        error = EPS * (c.size + self.d + TUNED.roundings + 8 * largest_log) * (total + square)
 
         def at(u: float) -> tuple[float, float]:
             z = distances * np.exp(-self.power * u)
@@ -83,13 +101,13 @@ class Widths:
             bound = values[u] + (abs(slope) + self.power * error) * h + curvature * h**2 / 2
             heappush(heap, (-(bound + error) * (1 + 1e-14 * np.sign(bound)), u, h))
 
-        h = (self.high - self.low) / (2 * FIRST)
-        for k in range(FIRST):
+        h = (self.high - self.low) / (2 * TUNED.first)
+        for k in range(TUNED.first):
             push(self.low + (2 * k + 1) * h, h * (1 + 1e-12))  # the intervals overlap by their rounding
         push(self.low, 0.0)
         push(self.high, 0.0)
         best = max(values.values())
-        while -heap[0][0] > best + slack and len(values) < EVALUATIONS and heap[0][2] > 0:
+        while -heap[0][0] > best + slack and len(values) < TUNED.evaluations and heap[0][2] > 0:
             _, u, h = heappop(heap)
             for centre in (u - h / 2, u + h / 2):
                 push(centre, h / 2 * (1 + 1e-12))
@@ -102,7 +120,7 @@ class Widths:
         s = np.array([values[x] for x in u])
         padded = np.concatenate([[-np.inf], s, [-np.inf]])
         local = np.flatnonzero((s >= padded[:-2]) & (s >= padded[2:]))
-        order = local[np.argsort(-s[local], kind="stable")][:PEAKS]
+        order = local[np.argsort(-s[local], kind="stable")][: TUNED.peaks]
         inside = np.clip(u[order], self.low, self.high)
         return [float(width) for width in np.exp(inside)]
 
@@ -110,4 +128,4 @@ class Widths:
 def lower_bound(data: MultipleKernelData, alpha: Array, form: float) -> float:
     """Return l(alpha) - form / 2, rounded down."""
     gain = data.loss.bounded_dual_value(alpha, data.y)
-    return float(np.nextafter(gain.below - form / 2, -np.inf))
+    return float((Ball(gain.below) - form / 2).below)

@@ -9,9 +9,11 @@ import numpy as np
 
 import kernelopt as ko
 from formulations.triplet_lp.method.columns import Columns
-from formulations.triplet_lp.method.interior import deepest_kernel, moved_inside
 from formulations.triplet_lp.method.multipliers import Multipliers, cut, value
-from formulations.triplet_lp.method.problem import TripletProgramme, point_and_multipliers
+from formulations.triplet_lp.method.problem import (
+    TripletProgramme,
+    point_and_multipliers,
+)
 from kernelopt.extend import Cost, Method, Outcome, register_method
 
 
@@ -46,13 +48,12 @@ class ColumnGeneration(Method):
         data, columns = match.data, Columns(match.data, match.gamma1)
         columns.restore(control.resumed)
         columns.highs.setOptionValue("time_limit", control.remaining)
-        inside = deepest_kernel(data)
-        has_interior = data.depth(inside).min() > 0
+        inside = data.deepest
 
         def ended() -> bool:
             """Report the bounds of a round. A small gap ends nothing: the last round has a vertex."""
             alpha, proof = columns.weights(), Multipliers(*columns.multipliers())
-            near = moved_inside(data, alpha, inside) if has_interior else np.zeros(data.m)
+            near = data.moved_inside(alpha, inside) if data.depths.max() > 0 else np.zeros(data.m)
             upper = min(data.value(near, match.gamma1), data.margin * data.T)
             lower = value(data, match.gamma1, cut(data, proof))
             control.report(lower, upper, point=alpha, proof=proof, state=columns.state)

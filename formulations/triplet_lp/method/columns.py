@@ -9,6 +9,7 @@ its last basis.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import cvxpy as cp
@@ -22,10 +23,20 @@ from formulations.triplet_lp.method.problem import point_and_multipliers
 from kernelopt.errors import Stopped
 from kernelopt.extend import Array, check
 
-VIOLATED = 1e-9  # relative to the terms of K_ii: ten times what the tolerance of HiGHS below leaves
-ACCURACY, USUAL = 1e-10, 1e-7  # tolerances of HiGHS: the smallest that it takes, and its default
-SMALLEST_ENTRY = 1e-12  # of the matrix of HiGHS, the smallest that it takes; its default is 1e-9
-ROUNDS = 500  # an end to the loop; what is still violated then is made up for in the certificate
+
+@dataclass(frozen=True)
+class Tuned:
+    """The tuned numbers of column generation."""
+
+    # relative to the terms of K_ii: ten times what the tolerance of HiGHS below leaves
+    violated: float = 1e-9
+    accuracy: float = 1e-10  # tolerances of HiGHS: the smallest that it takes, and its default
+    usual: float = 1e-7
+    smallest_entry: float = 1e-12  # of the matrix of HiGHS, the smallest that it takes; its default is 1e-9
+    rounds: int = 500  # an end to the loop; what is still violated then is made up for in the certificate
+
+
+TUNED = Tuned()
 
 
 class Columns:
@@ -41,7 +52,7 @@ class Columns:
         self.highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         self.highs.setOptionValue("output_flag", False)
         self.highs.setOptionValue("parallel", "off")  # a number of threads must be that of the first HiGHS
-        self.highs.setOptionValue("small_matrix_value", SMALLEST_ENTRY)
+        self.highs.setOptionValue("small_matrix_value", TUNED.smallest_entry)
         m, F, infinity = data.m, data.F, highspy.kHighsInf
         empty = np.zeros(0)
         lower = np.concatenate([data.gamma2 * data.q, np.full(F, -infinity)])
@@ -94,7 +105,7 @@ class Columns:
 
     def solve(self, ended: Callable[[], bool] = lambda: False) -> None:
         """Generate columns until no row of dominance is violated, or until `ended` says so after a round."""
-        for _ in range(ROUNDS):
+        for _ in range(TUNED.rounds):
             self._run()
             self.rounds += 1
             if ended() or not self._violated():
@@ -113,7 +124,7 @@ class Columns:
 
     def _run(self) -> None:
         """Solve from the last basis; where that fails, from none and to the default tolerances of HiGHS."""
-        for accuracy in (ACCURACY, USUAL):
+        for accuracy in (TUNED.accuracy, TUNED.usual):
             for kind in ("primal", "dual"):
                 self.highs.setOptionValue(f"{kind}_feasibility_tolerance", accuracy)
             self.highs.run()
@@ -132,7 +143,7 @@ class Columns:
         if data.cone != "dominant" or not data.first.size:
             return False
         alpha = self.weights()
-        failing = np.flatnonzero(data.dominance(alpha) < -VIOLATED * data.scale(alpha))
+        failing = np.flatnonzero(data.dominance(alpha) < -TUNED.violated * data.scale(alpha))
         signs = data.of_pairs(-np.sign(data.off @ alpha))
         self.cut(sp.hstack([sp.eye_array(data.points.size), signs], format="csr")[failing])
         return bool(failing.size)

@@ -8,16 +8,11 @@ from typing import Any
 import numpy as np
 
 import kernelopt as ko
-from formulations.triplet_lp.method.certificate import LOOSE
-from formulations.triplet_lp.method.multipliers import Multipliers, cut, value
+from formulations.triplet_lp.method.multipliers import TOLERANCES, Multipliers, cut, value
 from formulations.triplet_lp.method.newton import Newton
 from formulations.triplet_lp.method.problem import TripletProgramme, point_and_multipliers
+from formulations.triplet_lp.method.rows import TUNED
 from kernelopt.extend import FLOOR_SHARE, Cost, Method, Outcome, check, register_method
-
-USUAL, MOST = 25, 100  # iterations
-STUCK = 1e-6  # shorter steps mean that rounding decides
-ENOUGH = 0.01  # of the tolerance: at such a gap the residuals are rounding errors, and grow from then on
-PASSES = 1e-6  # seconds for each row, measured: the factors, and the directions of an iteration
 
 
 @dataclass(frozen=True)
@@ -47,29 +42,29 @@ class InteriorPointMethod(Method):
         operations = 1.3 * m**2 * pairs + m**3
         if data.cone == "psd":
             operations += 4 * m * n**3 + m**2 * n**2
-        return Cost(USUAL * (2e-3 + 1e-7 * (data.T + pairs) + 1e-10 * operations))
+        return Cost(TUNED.usual * (2e-3 + 1e-7 * (data.T + pairs) + 1e-10 * operations))
 
     def run(self, match: TripletProgramme, control: Any) -> Outcome | None:
         data, gamma1 = match.data, match.gamma1
         iterate, at_zero = Newton(data, gamma1), data.margin * data.T
         iterate.restore(control.resumed)
-        # For a gap above LOOSE the certificate of "psd" solves a conic programme, which takes longer than two
-        # more iterations.
-        tol = min(control.tol, LOOSE / 2) if data.cone == "psd" else control.tol
+        # For a larger gap the certificate of "psd" solves a conic programme, which takes longer than two more
+        # iterations.
+        tol = min(control.tol, TOLERANCES.loose / 2) if data.cone == "psd" else control.tol
         with control:
-            for _ in range(MOST):
+            for _ in range(TUNED.most):
                 alpha, proof = iterate.alpha, Multipliers(*iterate.proof)
                 inside = data.depth(alpha).min() >= 0
                 upper = min(data.value(alpha, gamma1), at_zero) if inside else at_zero
                 lower = value(data, gamma1, cut(data, proof))
                 control.report(lower, upper, point=alpha, proof=proof, state=iterate.state)
-                small = ENOUGH * tol * max(upper, FLOOR_SHARE * at_zero)
+                small = TUNED.enough * tol * max(upper, FLOOR_SHARE * at_zero)
                 if control.stopped or control.gap <= tol or iterate.gap() <= small:
                     break
-                check(PASSES * iterate.rows.h.size)
+                check(TUNED.passes * iterate.rows.h.size)
                 try:
                     with np.errstate(all="ignore"):  # numbers that are not finite are refused by the factors
-                        if not iterate.iterate() > STUCK:
+                        if not iterate.iterate() > TUNED.stuck:
                             break
                 except (np.linalg.LinAlgError, ValueError):  # a matrix is singular to the working precision
                     break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,15 +12,43 @@ import scipy.sparse as sp
 from formulations.numbers import numbers
 from formulations.triplet_lp.comparison_data import ComparisonData
 from kernelopt.errors import Stopped
-from kernelopt.extend import Array, check
+from kernelopt.extend import DEFAULT_TOL, Array, check
 
-FREE_MARGINS = (1e-7, 1e-5, 1e-3)  # a multiplier farther than this from its bounds is free; tried in turn
-CLOSE = 1e-6  # sums within this of gamma1 count as equal to it: what conic solvers leave
-TIGHT = 1e-8  # a bound within this share of rho sum(u), its value where z is small, needs no balancing
-SMALL_LOSS = 0.1  # nor does one that differs from rho sum(u) by less than this share of the gap
-ROUND_OFF = 1e-12  # relative to the terms of a sum: what thousands of roundings of doubles can add up to
-BALANCING = 1.5e-7  # seconds for each entry of the kernels, measured
-EIGENPAIRS = 2e-10  # seconds over n^3 of an eigendecomposition, measured
+
+@dataclass(frozen=True)
+class Tolerances:
+    """The tuned numbers of the bounds."""
+
+    # a multiplier farther than this from its bounds is free; tried in turn
+    free_margins: tuple[float, ...] = (1e-7, 1e-5, 1e-3)
+    close: float = 1e-6  # sums within this of gamma1 count as equal to it: what conic solvers leave
+    # a bound within this share of rho sum(u), its value where z is small, needs no balancing
+    tight: float = 1e-8
+    small_loss: float = 0.1  # nor does one that differs from rho sum(u) by less than this share of the gap
+    # relative to the terms of a sum: what thousands of roundings of doubles can add up to
+    round_off: float = 1e-12
+    balancing: float = 1.5e-7  # seconds for each entry of the kernels, measured
+    eigenpairs: float = 2e-10  # seconds over n^3 of an eigendecomposition, measured
+    seconds: float = 1e-5  # a few operations of fractions
+    # corrections until a point is feasible in fractions, each four times as large as the previous one
+    tries: int = 40
+    shares: int = 25  # corrections after which the share is set to zero: the last was 4^24 2^-52, a sixteenth
+    # corrections after which the weights are set to zero: the last was 4^3 times as large as they
+    moves: int = 30
+    # relative to the terms: exceeds the rounding error of a sum of some hundred terms
+    cone_round_off: float = 1e-13
+    # a tenth of the default tolerance: for a larger gap the general bound is computed too, and zero weights
+    # are optimal if their objective is this near to the lower bound
+    loose: float = DEFAULT_TOL / 10
+    # Shares of the largest weight. A smaller weight counts as an error of the solver, and is set to zero. The
+    # shares are the tolerances of solvers from tight to loose, and are tried in this order.
+    nearly_zero: tuple[float, ...] = (1e-9, 1e-6, 1e-4)
+    # Weights are not used if the terms alpha_p K_p(i, i) exceed this multiple of the margin: the rounding
+    # error of their sum, `cone_round_off` times them, would be above 1e-6 of the margin.
+    largest_terms: float = 1e7
+
+
+TOLERANCES = Tolerances()
 
 
 class Multipliers(NamedTuple):
@@ -39,10 +68,10 @@ def best_multipliers(
     y = cut(data, read(data, given))
     best, most = (value(data, gamma1, y), y), data.margin * y.u.sum()
     with suppress(Stopped):  # at the time limit the best so far stands
-        for margin in FREE_MARGINS:
-            if most - best[0] <= max(TIGHT * most, SMALL_LOSS * (upper - best[0])):
+        for margin in TOLERANCES.free_margins:
+            if most - best[0] <= max(TOLERANCES.tight * most, TOLERANCES.small_loss * (upper - best[0])):
                 break
-            check(BALANCING * data.cone_entries.size)
+            check(TOLERANCES.balancing * data.cone_entries.size)
             other = balanced(data, gamma1, y, margin)
             bound = value(data, gamma1, other)
             best = (bound, other) if bound > best[0] else best
@@ -66,7 +95,7 @@ def cut(data: ComparisonData, y: Multipliers) -> Multipliers:
     """Return 0 <= u <= 1 with v >= 0 and |w_ij| <= v_i + v_j, or with Z >> 0."""
     u, cone = np.clip(y.u, 0.0, 1.0), y.cone
     if data.cone == "psd":
-        check(EIGENPAIRS * data.points.size**3)
+        check(TOLERANCES.eigenpairs * data.points.size**3)
         values, vectors = np.linalg.eigh(cone.reshape(data.points.size, -1))
         cone = ((vectors * np.maximum(values, 0.0)) @ vectors.T).ravel()
     elif data.cone == "dominant":
@@ -95,7 +124,7 @@ def value(data: ComparisonData, gamma1: float, y: Multipliers) -> float:
         group = data.groups == f
         terms = data.gamma2 * np.abs(data.q[group]) + y.u @ np.abs(data.D[:, group])
         terms += np.abs(y.cone) @ np.abs(data.cone_entries[:, group])
-        if sizes[f] > gamma1 + ROUND_OFF * terms.sum():
+        if sizes[f] > gamma1 + TOLERANCES.round_off * terms.sum():
             return bound * (gamma1 / float(sizes[f]))
     return bound
 
@@ -110,9 +139,9 @@ def balanced(data: ComparisonData, gamma1: float, y: Multipliers, margin: float)
     z = z_at(data, y)
     sizes = data.by_group(data.sizes(z), np.add)
     share = np.where(sizes > gamma1, gamma1 / np.where(sizes > 0, sizes, 1.0), 1.0)[data.groups]
-    active = (sizes > gamma1 - CLOSE * max(1.0, gamma1))[data.groups]
+    active = (sizes > gamma1 - TOLERANCES.close * max(1.0, gamma1))[data.groups]
     if data.cone == "nonnegative":
-        active &= z > -CLOSE
+        active &= z > -TOLERANCES.close
     free = np.flatnonzero((y.u > margin) & (y.u < 1 - margin))
     moves = free_directions(data, y.cone, margin)
     A = np.concatenate([data.D[np.ix_(free, active)], moves.T @ data.cone_entries[:, active]])

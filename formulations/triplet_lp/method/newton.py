@@ -7,21 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from formulations.triplet_lp.comparison_data import ComparisonData
-from formulations.triplet_lp.method.rows import Normal, Rows
+from formulations.triplet_lp.method.rows import TUNED, Normal, Rows
 from kernelopt.extend import Array, check
-
-FRACTION = 0.9  # of the longest step
-# Gondzio's corrections of centrality: measured on programmes of 500 to 20 000 triplets, they save a third of
-# the iterations.
-CORRECTIONS = 3  # at most
-SHORT = 0.9  # a longer step is not corrected
-GAIN = 0.02  # a correction is kept where it makes the sum of the two steps longer by this
-REACH = 0.3  # a correction aims at steps that are longer by this
-SMALL, LARGE = 0.1, 10.0  # products outside these multiples of their target are moved to them
-NULL = 1e-12  # singular values below this share of the largest are those of a common null space
-SETUP = (
-    1e-9  # seconds over n^3, measured: singular values and orthogonal factors, which cannot be interrupted
-)
 
 
 class Orthant:
@@ -71,8 +58,8 @@ class Orthant:
 
     def correction(self, mu: float, y: Array, z: Array) -> Array:
         """Return what a target changes by for products that are nearer to mu than y z."""
-        moved = np.clip(y * z, SMALL * mu, LARGE * mu) - y * z
-        return np.asarray(np.maximum(moved, -LARGE * mu) / self.v)
+        moved = np.clip(y * z, TUNED.small * mu, TUNED.large * mu) - y * z
+        return np.asarray(np.maximum(moved, -TUNED.large * mu) / self.v)
 
 
 class Semidefinite:
@@ -91,10 +78,10 @@ class Semidefinite:
 
     def __init__(self, data: ComparisonData, price: float) -> None:
         n, m = data.points.size, data.m
-        check(SETUP * n**3)
+        check(TUNED.setup * n**3)
         kernels = np.ascontiguousarray(data.cone_entries.T).reshape(m, n, n)
         _, values, vectors = np.linalg.svd(np.linalg.qr(kernels.reshape(m * n, n), mode="r"))
-        self.V = vectors[values > NULL * values.max(initial=0.0)].T
+        self.V = vectors[values > TUNED.null * values.max(initial=0.0)].T
         self.kernels, self.one = self.V.T @ kernels @ self.V, np.eye(self.V.shape[1])
         self.y, self.z = data.margin * self.one, price * self.one
 
@@ -212,13 +199,13 @@ class Newton:
         mu = max(after / gap, 0.0) ** 3 * gap / count
         targets = [target(cone, mu, *d) for cone, *d in zip(self.cones, step.dy, step.dz, strict=True)]
         step = self.step(targets)
-        for _ in range(CORRECTIONS):
-            if min(step.primal, step.dual) > SHORT:
+        for _ in range(TUNED.corrections):
+            if min(step.primal, step.dual) > TUNED.short:
                 break
-            moved = zip(self.cones, targets, self.after(step, REACH), strict=True)
+            moved = zip(self.cones, targets, self.after(step, TUNED.reach), strict=True)
             targets = [t + cone.correction(mu, *products) for cone, t, products in moved]
             longer = self.step(targets)
-            if longer.primal + longer.dual < step.primal + step.dual + GAIN:
+            if longer.primal + longer.dual < step.primal + step.dual + TUNED.gain:
                 break
             step = longer
         self.p = self.p + step.primal * step.p
@@ -243,7 +230,7 @@ class Newton:
         dy = [cone.image(p) + cone.shortfall for cone in self.cones]
         dz = [t - d for t, d in zip(targets, dy, strict=True)]
         primal, dual = (
-            min(1.0, *(FRACTION * cone.longest(d) for cone, d in zip(self.cones, changes, strict=True)))
+            min(1.0, *(TUNED.fraction * cone.longest(d) for cone, d in zip(self.cones, changes, strict=True)))
             for changes in (dy, dz)
         )
         return Step(p, dy, dz, primal, dual)

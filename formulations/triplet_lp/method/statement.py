@@ -10,15 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from formulations.triplet_lp.comparison_data import ComparisonData
-from formulations.triplet_lp.method.interior import interior_weights
-from formulations.triplet_lp.method.multipliers import Multipliers
+from formulations.triplet_lp.method.multipliers import TOLERANCES, Multipliers
 from formulations.triplet_lp.method.rows import Rows
 from kernelopt.extend import Array, Statement
-
-SECONDS = 1e-5  # a few operations of fractions
-TRIES = 40  # corrections until a point is feasible in fractions, each four times as large as the previous one
-SHARES = 25  # corrections after which the share is set to zero: the last was 4^24 2^-52, a sixteenth
-MOVES = 30  # corrections after which the weights are set to zero: the last was 4^3 times as large as they
 
 
 def fractions(a: Any) -> Any:
@@ -39,7 +33,7 @@ class Source:
         """The predicted seconds: some operations in fractions for every kernel in every row."""
         data = self.data
         pairs = data.points.size**2 if data.cone == "dominant" else 0
-        return SECONDS * data.m * (data.T + data.F + pairs)
+        return TOLERANCES.seconds * data.m * (data.T + data.F + pairs)
 
     def statement(self) -> Statement:
         """Return the programme, without a witness: its columns are eps, s, r and alpha, its rows are `Rows`.
@@ -82,11 +76,11 @@ class Source:
         full, none = A.T @ y, A.T @ centre
         largest = max(float(v) for v in self.group_sums(full - cost))
         share = Fraction(min(1.0, self.gamma1 / largest)) if largest > 0 else Fraction(1)
-        for k in range(TRIES):
+        for k in range(TOLERANCES.tries):
             z = share * full + (1 - share) * none - cost
             if all(total <= Fraction(self.gamma1) for total in self.group_sums(z)):
                 break
-            share *= 1 - Fraction(4) ** k * Fraction(1, 2**52) if k < SHARES else 0
+            share *= 1 - Fraction(4) ** k * Fraction(1, 2**52) if k < TOLERANCES.shares else 0
         u, v, w = np.split(share * y + (1 - share) * centre, [T, T + n])
         reach, below = v[data.first] + v[data.second], np.maximum(-z, 0) * (data.cone == "dominant")
         stated.u = [*u, *np.maximum(z, 0), *below, *((reach - w) / 2), *((reach + w) / 2), *v]
@@ -101,14 +95,14 @@ class Source:
         data = self.data
         near = fractions(np.maximum(alpha, 0.0) if data.cone == "nonnegative" else alpha)
         inner, size, off, diagonal = np.zeros(data.m), float(np.abs(alpha).max()), data.off, data.diagonal
-        for k in range(TRIES):
+        for k in range(TOLERANCES.tries):
             r, room = abs(fractions(off) @ near), fractions(diagonal) @ near
             for ends in (data.first, data.second):
                 np.subtract.at(room, ends, r)
             if data.cone != "dominant" or (room >= 0).all():
                 break
-            inner = interior_weights(data) if k == 0 else inner
-            near = fractions(alpha + size * 4.0 ** (k - 26) * inner) if k < MOVES else 0 * near
+            inner = data.interior_weights() if k == 0 else inner
+            near = fractions(alpha + size * 4.0 ** (k - 26) * inner) if k < TOLERANCES.moves else 0 * near
         s = [max(abs(near[data.groups == f])) for f in range(data.F)]
         eps = np.maximum(Fraction(data.margin) - fractions(data.D) @ near, 0)
         return [*eps, *s, *r, *near]

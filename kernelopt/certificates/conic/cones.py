@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import solve_triangular
+from scipy.sparse.csgraph import connected_components
 
-from kernelopt.certificates.conic.semidefinite import curvature
 from kernelopt.conic.calls import TooLong, call
 from kernelopt.conic.compiled import compiled
 from kernelopt.conic.costs import Cones, cone_sizes
 from kernelopt.errors import KerneloptError, Stopped
-from kernelopt.validation import Array
+from kernelopt.numerics.ball import Ball
+from kernelopt.numerics.factors import semidefinite_beyond
+from kernelopt.validation import Array, Mask
 
 TOO_LONG = "not started"  # a status: the set-up of the solver would exceed the time left
 LARGEST_ROTATION = 1e9  # multiplications of a dense QR factorisation: a second or less
 DEPENDENT = 1e-12  # relative to the largest diagonal entry of R: below it columns count as dependent
+ROOT_TWO = Ball(2.0).power(0.5)  # the scale of off-diagonal entries of semidefinite blocks
+
+
+class Interval(NamedTuple):
+    """Lower and upper bounds, entry by entry."""
+
+    lower: Array
+    upper: Array
+
+    @property
+    def bounded(self) -> Mask:
+        """Whether both bounds are finite."""
+        found: Mask = np.isfinite(self.lower) & np.isfinite(self.upper)
+        return found
+
+    @property
+    def max_abs(self) -> Array:
+        """The largest absolute value."""
+        return np.maximum(np.abs(self.lower), np.abs(self.upper))
 
 
 @dataclass(frozen=True)
@@ -126,16 +148,26 @@ class ConeProgram:
         return replace(self, P=P, c=c, _data={**self._data, "P": P, "c": c})
 
     def blocks(self) -> Iterator[tuple[str, slice, Any]]:
-        """Yield (kind, rows, parameter) of every cone."""
+        """Yield (kind, rows, parameter) of equal cones."""
         start = 0
         for kind, size, parameter in cone_rows(self.dims):
-            yield kind, slice(start, start + size), parameter
+            if size:
+                yield kind, slice(start, start + size), parameter
             start += size
 
     @cached_property
     def curvature(self) -> Array:
         """The diagonal of a diagonal D for which P - D is verified to be positive semidefinite."""
         return curvature(self.P)
+
+    def by_column(self, values: Iterable[tuple[cp.Variable, Array]], missing: float) -> Array:
+        """Return the given entries of variables by column, and a number for the auxiliary columns."""
+        found = np.full(self.c.size, missing)
+        for variable, entries in values:
+            start = self.columns.get(variable.id)
+            if start is not None:
+                found[start : start + variable.size] = entries
+        return found
 
     def cones(self) -> Cones:
         """Return the sizes from which the cost of a solve is predicted."""
@@ -149,17 +181,66 @@ class ConeProgram:
         vector: Array = scaled[rows, columns]
         return vector
 
-    def matrix(self, v: Array, order: int) -> Array:
+    def matrix(self, v: Array, order: int) -> Ball:
         """Return the symmetric matrix of a scaled triangle: the inverse of `vectorized`."""
         rows, columns = self.triangle(order)
-        M = np.zeros((order, order))
-        M[rows, columns] = v / np.where(rows == columns, 1.0, np.sqrt(2.0))
-        return M + M.T - np.diag(np.diag(M))
+        off = rows != columns
+        entries = Ball(v) / Ball(np.where(off, ROOT_TWO.mid, 1.0), np.where(off, ROOT_TWO.rad, 0.0))
+        mid, rad = np.zeros((2, order, order))
+        mid[rows, columns] = mid[columns, rows] = entries.mid
+        rad[rows, columns] = rad[columns, rows] = entries.rad
+        return Ball(mid, rad)
 
     def triangle(self, order: int) -> tuple[Any, Any]:
         """Return row and column of each entry of the upper or the lower triangle, column by column."""
         second, first = np.tril_indices(order) if self.upper_triangle else np.triu_indices(order)[::-1]
         return first, second
+
+
+def verified_semidefinite(M: Ball, bound: float = 0.0) -> bool:
+    """Whether all symmetric matrices in a ball are verified to have eigenvalues of at least `bound`."""
+    return semidefinite_beyond(M.mid, float((Ball(-bound) - Ball(M.rad).norm(2)).below))
+
+
+def curvature(P: sp.csc_array) -> Array:
+    """Return the diagonal of a D for which S - D is verified to be positive semidefinite, S = (P + P') / 2.
+
+    S is block diagonal over the connected components of its graph. A component of one column has its entry
+    of S; the columns of a larger one have a verified lower bound of the smallest eigenvalue of its block,
+    which may be negative.
+    """
+    d: Array = P.diagonal()
+    count, label = connected_components(P, directed=False)
+    order = np.argsort(label, kind="stable")
+    for columns in np.split(order, np.cumsum(np.bincount(label, minlength=count))[:-1]):
+        if columns.size > 1:
+            block = P[columns][:, columns].toarray()
+            d[columns] = least_eigenvalue((Ball(block) + Ball(block.T)) * 0.5)
+    return d
+
+
+def least_eigenvalue(S: Ball) -> float:
+    """Return a verified lower bound of the smallest eigenvalue of the symmetric matrices in a ball.
+
+    It is half of the computed smallest eigenvalue where that is positive and verified, else the computed one
+    lowered by its rounding error, which is doubled until the bound is verified. The bound -|S|_1 always
+    holds.
+    """
+    lowest = -float(Ball(S.size).sum(axis=0).above.max(initial=0.0))
+    if not np.isfinite(lowest):
+        return -np.inf
+    try:
+        smallest = float(np.linalg.eigvalsh(S.mid)[0])
+    except np.linalg.LinAlgError:
+        return lowest
+    if smallest > 0 and verified_semidefinite(S, smallest / 2):
+        return smallest / 2
+    extra = 2 * len(S.mid) * float(np.spacing(-lowest))
+    while min(smallest, 0.0) - extra > lowest:
+        if verified_semidefinite(S, min(smallest, 0.0) - extra):
+            return min(smallest, 0.0) - extra
+        extra *= 2
+    return lowest
 
 
 def usable(values: Any, size: float = 1.0) -> Array | None:
@@ -171,19 +252,15 @@ def usable(values: Any, size: float = 1.0) -> Array | None:
 
 
 def cone_rows(dims: Any) -> Iterator[tuple[str, int, Any]]:
-    """Yield (kind, number of rows, parameter) of every cone in cvxpy's order."""
-    if dims.zero:
-        yield "zero", dims.zero, None
-    if dims.nonneg:
-        yield "nonneg", dims.nonneg, None
-    for size in dims.soc:
-        yield "soc", size, size
+    """Yield (kind, number of rows, parameter) of equal cones in cvxpy's order."""
+    yield "zero", dims.zero, None
+    yield "nonneg", dims.nonneg, None
+    for size, group in groupby(dims.soc):
+        yield "soc", size * len(list(group)), size
     for order in dims.psd:
         yield "psd", order * (order + 1) // 2, order
-    for _ in range(dims.exp):
-        yield "exp", 3, None
-    for exponent in dims.p3d:
-        yield "power", 3, float(np.ravel(exponent)[0])
+    yield "exp", 3 * dims.exp, None
+    yield "power", 3 * len(dims.p3d), np.array([np.ravel(exponent)[0] for exponent in dims.p3d], dtype=float)
 
 
 def cone_program(problem: cp.Problem, solver: str = "CLARABEL") -> ConeProgram | None:

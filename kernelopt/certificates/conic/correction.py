@@ -8,7 +8,6 @@ entries.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +15,8 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from kernelopt.certificates.conic.cones import ConeProgram
-from kernelopt.certificates.conic.dual_cones import into_dual_cone
-from kernelopt.numerics.rounding import TINY, UNIT, Enclosure, gamma, norm_above
+from kernelopt.certificates.conic.dual_cones import cones, into_dual_cone
+from kernelopt.numerics.ball import Ball
 from kernelopt.validation import Array, Index
 
 MAX_MULTIPLICATIONS = 1e9  # of the pivoted QR factorisation that chooses the rows: a second or less
@@ -51,16 +50,14 @@ class CorrectionSystem(NamedTuple):
         If |I - RM| v <= q v with q < 1, v > 0, and |R w| <= v, then M is regular and, by the Neumann series
         of M^-1 = (I - (I - RM))^-1 R, |M^-1 w| <= v / (1 - q).
         """
-        k = self.columns.size
-        grow = 1 + 4 * gamma(k + 4)
-        approximation = (np.abs(self.R) @ (self.scale * size[self.columns])) * grow + k * TINY
+        approximation = (np.abs(self.R) @ Ball(self.scale * size[self.columns])).above
         # Any v > 0 is valid. A multiple of the second term of the series is added to make q small.
-        v = approximation + 4 * (self.residual @ approximation)
-        q = float(((self.residual @ v) / v).max()) * grow
-        if not q <= CONTRACTION:
+        v = np.maximum(approximation + 4 * (self.residual @ approximation), np.nextafter(0.0, 1.0))
+        q = Ball(float(((self.residual @ Ball(v)) / v).above.max()))
+        if not q.mid <= CONTRACTION:
             return None
         radius = np.zeros(entries)
-        radius[self.rows] = self.power * v * (grow / (1 - q)) + TINY
+        radius[self.rows] = (Ball(self.power * v) / (Ball(1.0) - q)).above
         return radius if np.isfinite(radius).all() else None
 
 
@@ -93,37 +90,32 @@ def correction_system(
             R = np.linalg.inv(M)
         except np.linalg.LinAlgError:
             return None
-        rounding = 1.02 * gamma(k + 4) * (np.abs(R) @ np.abs(M) + np.eye(k))
-        residual = np.abs(np.eye(k) - R @ M) + rounding + TINY
+        residual = (Ball(np.eye(k)) - R @ Ball(M)).size
     if not np.isfinite(residual).all():
         return None
     return CorrectionSystem(columns, rows[chosen], power[chosen], scale, R, residual)
 
 
 def corrected(
-    program: ConeProgram, system: CorrectionSystem, z: Array, r: Enclosure, unbounded: Index
-) -> tuple[Enclosure, float] | None:
+    program: ConeProgram, system: CorrectionSystem, z: Array, r: Ball, unbounded: Index
+) -> tuple[Ball, float] | None:
     """Return the slopes r = c + Px + A'(z + Delta) and an upper bound of |b'Delta|.
 
     Delta makes the slope zero in the `unbounded` columns and leaves it unchanged in the other columns of the
     system. None where no bound of Delta is shown, or where z + Delta is not shown to be in the dual cone.
     """
-    size = np.zeros(r.value.size)
-    size[unbounded] = (np.abs(r.value[unbounded]) + r.error[unbounded]) * (1 + 8 * UNIT)
+    size = np.zeros(r.mid.size)
+    size[unbounded] = r[unbounded].size
     with np.errstate(all="ignore"):
         radius = system.bound(size, z.size)
-        if radius is None:
+        moved = None if radius is None else into_dual_cone(program, z, radius)
+        if radius is None or moved is None or not np.array_equal(z, moved):
             return None
-        moved = into_dual_cone(program, z, radius)
-        if moved is None or not np.array_equal(moved, z):
-            return None
-        terms = np.diff(program.A.indptr)
-        change = (abs(program.A).T @ radius) * (1 + 4 * gamma(terms + 4)) + TINY * terms
+        change = (abs(program.A).T @ Ball(radius)).above
         change[system.columns] = 0.0
-        value, error = r.value.copy(), (r.error + change) * (1 + 8 * UNIT)
-        value[unbounded] = error[unbounded] = 0.0
-        product = float(np.abs(program.b) @ radius) * (1 + 4 * gamma(radius.size + 4))
-    return Enclosure(value, error), math.nextafter(product + TINY * radius.size, math.inf)
+        slope = r + Ball(np.zeros(change.size), change)
+        slope.mid[unbounded] = slope.rad[unbounded] = 0.0
+        return slope, float((np.abs(program.b) @ Ball(radius)).above)
 
 
 def inner_radii(program: ConeProgram, z: Array) -> Array:
@@ -132,20 +124,10 @@ def inner_radii(program: ConeProgram, z: Array) -> Array:
     The free part is bounded by the largest entry of z, at least one. Second-order cones have
     z_0 - |z_1:|, semidefinite blocks their least eigenvalue.
     """
+    reach = max(float(np.abs(z).max(initial=0.0)), 1.0)
     radius = np.zeros(z.size)
-    for kind, rows, parameter in program.blocks():
-        v = z[rows]
-        if kind == "zero":
-            radius[rows] = max(float(np.abs(z).max(initial=0.0)), 1.0)
-        elif kind == "nonneg":
-            radius[rows] = v
-        elif kind == "soc":
-            radius[rows] = max(float(v[0]) - norm_above(v[1:]), 0.0)
-        elif kind == "psd":
-            try:
-                radius[rows] = max(float(np.linalg.eigvalsh(program.matrix(v, parameter))[0]), 0.0)
-            except np.linalg.LinAlgError:
-                continue
+    for cone in cones(program):
+        cone.of(radius)[:] = cone.depth(cone.of(z), reach)
     return radius
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
-import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
 from kernelopt.certificates.conic.cones import ConeProgram
 from kernelopt.certificates.conic.correction import powers_of_two_below
+from kernelopt.certificates.conic.dual_cones import cones
 from kernelopt.validation import Array
 
 # A sweep passes units on from columns that have one to the columns in the same rows. In 474 cone programs of
@@ -24,16 +23,6 @@ class Scaled(NamedTuple):
     program: ConeProgram
     columns: Array
     rows: Array
-
-
-def column_units(program: ConeProgram, variables: Iterable[tuple[cp.Variable, Array]]) -> Array:
-    """Return the unit of every column, NaN for the auxiliary columns that belong to no variable."""
-    found = np.full(program.c.size, np.nan)
-    for variable, unit in variables:
-        start = program.columns.get(variable.id)
-        if start is not None:
-            found[start : start + variable.size] = np.broadcast_to(unit, (variable.size,))
-    return found
 
 
 def equilibrated(program: ConeProgram, units: Array) -> Scaled:
@@ -50,7 +39,8 @@ def equilibrated(program: ConeProgram, units: Array) -> Scaled:
     """
     columns, rows = units.copy(), np.full(program.b.size, np.nan)
     entries = abs(sp.coo_array(program.A))
-    starts = np.array([block.start for block in cones_of(program)], dtype=int)
+    blocks = [np.arange(k.rows.start, k.rows.stop, k.length) for k in cones(program)]
+    starts = np.concatenate([np.zeros(0, dtype=int), *blocks])
     sizes = np.diff(np.append(starts, program.b.size))
     for _ in range(SWEEPS):
         before, known = columns, columns[entries.col]
@@ -90,12 +80,3 @@ def same_numbers(one: ConeProgram, other: ConeProgram) -> bool:
     """Whether two programs of the same stored entries have the same P, c, A and b."""
     pairs = ((one.b, other.b), (one.c, other.c), (one.A.data, other.A.data), (one.P.data, other.P.data))
     return all(np.array_equal(first, second) for first, second in pairs)
-
-
-def cones_of(program: ConeProgram) -> list[slice]:
-    """Return the rows of every cone, with every row of the zero and non-negative cones by itself."""
-    slices: list[slice] = []
-    for kind, rows, _ in program.blocks():
-        single = kind in ("zero", "nonneg")
-        slices += [slice(i, i + 1) for i in range(rows.start, rows.stop)] if single else [rows]
-    return slices

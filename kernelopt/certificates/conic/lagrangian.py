@@ -6,117 +6,75 @@ Numer. Anal. 46 (2007)), for cone programs with a quadratic objective.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
-from kernelopt.certificates.conic.cones import ConeProgram
+from kernelopt.certificates.conic.cones import ConeProgram, Interval
 from kernelopt.certificates.conic.correction import corrected, correction_system
-from kernelopt.certificates.conic.tightening import Interval
-from kernelopt.numerics.rounding import (
-    TINY,
-    UNIT,
-    Enclosure,
-    column_sums,
-    exact_sum,
-    gamma,
-    refined,
-    two_products,
-)
-from kernelopt.validation import Array, Index
+from kernelopt.numerics.ball import Ball
+from kernelopt.numerics.rounding import dots
+from kernelopt.validation import Array, Index, Mask
 
 
-class ColumnMinima(NamedTuple):
-    """Lower bounds of the minima of the columns' terms of the Lagrangian, and the columns without one."""
-
-    values: Array
-    unbounded: Index
-
-
-def slopes(program: ConeProgram, x: Array, z: Array, box: Interval) -> Enclosure:
-    """Return r = c + Px + A'z with error bounds.
+def slopes(program: ConeProgram, x: Array, z: Array, box: Interval) -> Ball:
+    """Return r = c + Px + A'z.
 
     In linear columns with an infinite bound the sign of r_j decides whether a minimum exists. Where it is in
     doubt, r_j is computed again by dot products that are rounded once.
     """
-    c = gradient(program, x)
-    sums = column_sums(c.value, program.A, z)
-    r = Enclosure(sums.value, sums.error + c.error)
+    c, A = gradient(program, x), program.A
+    r: Ball = c + A.T @ Ball(z)
     open_sides = ~box.bounded & (program.curvature <= 0)
-    uncertain = np.flatnonzero(open_sides & (np.abs(r.value) <= 4 * r.error) & (r.error > 0))
-    if uncertain.size:
-        recomputed = refined(c.value, program.A, z, uncertain, sums)
-        error = sums.error.copy()
-        error[uncertain] = recomputed.error[uncertain]
-        r = Enclosure(recomputed.value, error + c.error)
+    for j in np.flatnonzero(open_sides & (np.abs(r.mid) <= 4 * r.rad) & (r.rad > 0)):
+        rows = slice(A.indptr[j], A.indptr[j + 1])
+        again = Ball(*dots(A.data[rows][None], z[A.indices[rows]], c.mid[j : j + 1])) + Ball(0.0, c[j].rad)
+        r.mid[j], r.rad[j] = again.mid[0], again.rad[0]
     return r
 
 
-def gradient(program: ConeProgram, x: Array) -> Enclosure:
-    """Return c + (P + P')x / 2 with error bounds; it is c exactly where P is zero."""
-    P = program.P
-    if not P.nnz:
-        return Enclosure(program.c, np.zeros(program.c.size))
-    terms = np.diff(P.indptr) + np.bincount(P.indices, minlength=program.c.size)
-    size = np.abs(program.c) + (abs(P) @ np.abs(x) + abs(P).T @ np.abs(x)) / 2
-    error = np.where(terms > 0, 1.01 * gamma(terms + 4) * size + TINY * terms, 0.0)
-    return Enclosure(program.c + (P @ x + P.T @ x) / 2, error)
+def gradient(program: ConeProgram, x: Array) -> Ball:
+    """Return c + (P + P')x / 2; it is c exactly where P is zero."""
+    c, P = Ball(program.c), program.P
+    return c + (P @ Ball(x) + P.T @ Ball(x)) * 0.5 if P.nnz else c
 
 
-def column_minima(program: ConeProgram, x: Array, r: Enclosure, box: Interval) -> ColumnMinima:
+def column_minima(program: ConeProgram, x: Array | float, r: Ball, box: Interval) -> Array:
     """Return for every column a lower bound of r_j y + 1/2 d_j (y - x_j)^2 over y in [lo_j, hi_j].
 
-    It holds for all slopes within the error of r_j. For d_j <= 0 it is
-    min(r_j lo_j, r_j hi_j) + 1/2 d_j max(|lo_j - x_j|, |hi_j - x_j|)^2. Where one bound is infinite and the
-    term increases towards it, the other bound has the minimum. For d_j > 0 it may also be the minimum over
-    all y, r_j x_j - r_j^2 / (2 d_j).
+    It holds for all slopes in r_j, and is -inf where there is none. For d_j < 0 the function is concave, and
+    for d_j >= 0 it is at least r_j y: both have their minimum at an end. An infinite end towards which the
+    term is known to increase is none. For d_j > 0 the bound may also be the minimum over all y,
+    r_j x_j - r_j^2 / (2 d_j).
     """
-    d, value, error = program.curvature, r.value, r.error
+    d = program.curvature
+    curved, convex = d.any(), d >= 0
+
+    def at(end: Array, grows: Mask) -> Array:
+        step = Ball(end) - x
+        value = r * end + step * step * np.minimum(d / 2, 0.0) if curved else r * end
+        return np.where(np.isfinite(end), value.below, np.where(grows & convex, np.inf, -np.inf))
+
     with np.errstate(all="ignore"):
-        low, high = box
-        ends = np.minimum(value * low, value * high) - error * box.max_abs
-        size = np.maximum(np.abs(value), error) * box.max_abs
-        concave = d < 0
-        if concave.any():
-            farthest = np.maximum(np.abs(low - x), np.abs(high - x))
-            decrease = np.where(concave, -0.5 * d * farthest**2, 0.0)
-            ends, size = ends - decrease, size + decrease
-        linear = ends - 8 * UNIT * size
-        # An infinite bound is not attained where the term is known to increase towards it.
-        for side, bound, increases in ((high, low, value - error >= 0), (low, high, value + error <= 0)):
-            fits = ~np.isfinite(side) & np.isfinite(bound) & increases & (d >= 0)
-            cost = value * bound - (error + 4 * UNIT * np.abs(value)) * np.abs(bound)
-            linear = np.where(fits, cost, linear)
-        linear = np.where((value == 0) & (error == 0) & (d >= 0), 0.0, linear)
-        linear = np.where(np.isfinite(linear), linear - TINY, -np.inf)
-        largest_slope = (np.abs(value) + error) * (1 + 2 * UNIT)
-        square = largest_slope**2 / (2 * d)
-        quadratic = value * x - error * np.abs(x) - square
-        quadratic = quadratic - 8 * UNIT * ((np.abs(value) + error) * np.abs(x) + square) - TINY
-        best = np.where(d > 0, np.fmax(quadratic, linear), linear)
-    return ColumnMinima(best, np.flatnonzero(~np.isfinite(best)))
-
-
-def quadratic_part(program: ConeProgram, x: Array) -> tuple[float, float]:
-    """Return 1/2 x'Px and a bound of its rounding error."""
-    P = program.P
-    if not P.nnz:
-        return 0.0, 0.0
-    terms = x[P.indices] * P.data * np.repeat(x, np.diff(P.indptr)) / 2
-    bound_value = exact_sum(terms)
-    return bound_value, 8 * UNIT * float(np.abs(terms).sum()) * (1 + gamma(terms.size)) + TINY * terms.size
+        ends = np.minimum(at(box.lower, r.above <= 0), at(box.upper, r.below >= 0))
+        linear = np.where(r.is_zero & convex, 0.0, ends)
+        if not curved:
+            return linear
+        everywhere = (r * x - r * r / Ball(2 * d)).below
+    return np.where(d > 0, np.maximum(everywhere, linear), linear)
 
 
 class DualValue(NamedTuple):
     """A lower bound and its parts.
 
-    `loss` is -sum_j of the minima of the columns, plus the bound of |b'Delta| of a correction. Where `value`
-    is -inf, `unbounded_slopes` holds |r_j| of the columns without a finite minimum, and zero elsewhere.
+    `loss` is -sum_j of the minima of the columns, plus the bound of |b'Delta| of a correction, and z the
+    given multiplier. Where `value` is -inf, `unbounded_slopes` holds |r_j| of the columns without a finite
+    minimum, and zero elsewhere.
     """
 
     value: float
     loss: float
+    z: Array
     unbounded_slopes: Array
 
 
@@ -133,24 +91,28 @@ def dual_value(program: ConeProgram, x: Array, z: Array, box: Interval) -> DualV
     bound is -inf.
     """
     r = slopes(program, x, z, box)
-    minima, deduction = column_minima(program, x, r, box), 0.0
+    used, minima, deduction = z, column_minima(program, x, r, box), 0.0
+    unbounded = np.flatnonzero(~np.isfinite(minima))
     open_sides = np.flatnonzero(~box.bounded & (program.curvature <= 0))
-    for columns in (minima.unbounded, open_sides) if minima.unbounded.size else ():
-        found = corrected_exactly(program, x, z, r, box, minima.unbounded, columns)
+    for columns in (unbounded, open_sides) if unbounded.size else ():
+        found = corrected_exactly(program, x, z, r, box, unbounded, columns)
         if found is not None:
-            z, minima, deduction = found
+            used, minima, deduction = found
             break
-    if minima.unbounded.size:
-        unbounded_slopes = np.zeros(r.value.size)
-        unbounded_slopes[minima.unbounded] = np.abs(r.value[minima.unbounded]) + TINY
-        return DualValue(-math.inf, math.inf, unbounded_slopes)
-    loss = deduction - float(minima.values.sum())
-    return DualValue(bound_value(program, x, z, minima.values, deduction), loss, np.zeros(0))
+    else:
+        if unbounded.size:
+            lengths = np.zeros(minima.size)
+            lengths[unbounded] = np.nextafter(np.abs(r.mid[unbounded]), np.inf)
+            return DualValue(-np.inf, np.inf, z, lengths)
+    P = program.P
+    square = (Ball(x[P.indices] / 2) * P.data * np.repeat(x, np.diff(P.indptr))).sum()
+    value = Ball(minima).sum() + program.offset - Ball(*dots(program.b[None], used))[0] - square - deduction
+    return DualValue(float(value.below), deduction - float(minima.sum()), z, np.zeros(0))
 
 
 def corrected_exactly(
-    program: ConeProgram, x: Array, z: Array, r: Enclosure, box: Interval, unbounded: Index, columns: Index
-) -> tuple[Array, ColumnMinima, float] | None:
+    program: ConeProgram, x: Array, z: Array, r: Ball, box: Interval, unbounded: Index, columns: Index
+) -> tuple[Array, Array, float] | None:
     """Return a changed z, the column minima at z + Delta and an upper bound of |b'Delta|.
 
     z is first changed by a step in floating point that makes the slopes of the `unbounded` columns zero up to
@@ -158,27 +120,17 @@ def corrected_exactly(
     leaves the slopes of the other `columns` unchanged. None where no Delta is shown to exist, or where
     another column has no finite minimum afterwards.
     """
-    system = correction_system(program, z, columns, float((np.abs(r.value) + r.error)[unbounded].max()))
+    system = correction_system(program, z, columns, float(r[unbounded].size.max()))
     if system is None:
         return None
-    step = np.zeros(r.value.size)
-    step[unbounded] = -r.value[unbounded]
+    step = np.zeros(r.mid.size)
+    step[unbounded] = -r.mid[unbounded]
     changed = system.step(z, step)
     at_changed = slopes(program, x, changed, box)
     # By the rounding of the first step, other columns with one infinite bound may have lost their minimum.
-    unbounded = np.union1d(unbounded, column_minima(program, x, at_changed, box).unbounded)
-    unbounded = np.intersect1d(unbounded, columns)
-    found = corrected(program, system, changed, at_changed, unbounded)
+    lost = np.flatnonzero(~np.isfinite(column_minima(program, x, at_changed, box)))
+    found = corrected(program, system, changed, at_changed, np.intersect1d([*unbounded, *lost], columns))
     if found is None:
         return None
     minima = column_minima(program, x, found[0], box)
-    return None if minima.unbounded.size else (changed, minima, found[1])
-
-
-def bound_value(program: ConeProgram, x: Array, z: Array, values: Array, deduction: float = 0.0) -> float:
-    """Return offset - b'z - 1/2 x'Px + sum(values) - deduction, rounded down; -inf where it overflows."""
-    high, low = two_products(program.b, z)
-    square, error = quadratic_part(program, x)
-    rounding = TINY * high.size + error
-    value = exact_sum(np.concatenate([[program.offset, -square, -rounding, -deduction], -high, -low, values]))
-    return -math.inf if not math.isfinite(value) else math.nextafter(value - abs(value) * UNIT, -math.inf)
+    return (changed, minima, found[1]) if np.isfinite(minima).all() else None

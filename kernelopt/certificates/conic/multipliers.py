@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -10,15 +11,14 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.certificates.boxes import Boxes, without_attributes
-from kernelopt.certificates.conic.cones import ConeProgram, cone_program
-from kernelopt.certificates.conic.dependence import restricted_box
+from kernelopt.certificates.conic.cones import ConeProgram, Interval, cone_program
 from kernelopt.certificates.conic.dual_cones import interior_point
-from kernelopt.certificates.conic.equilibration import Scaled, column_units, equilibrated
-from kernelopt.certificates.conic.farkas import farkas
+from kernelopt.certificates.conic.equilibration import Scaled, equilibrated
 from kernelopt.certificates.conic.least_norm import LeastNormCorrection
-from kernelopt.certificates.conic.proofs import repaired_bound
-from kernelopt.certificates.conic.tightening import Interval, tightened
+from kernelopt.certificates.conic.proofs import farkas, repaired_bound
+from kernelopt.certificates.conic.tightening import tightened
 from kernelopt.conic.ladder import ACCURATE_TOLERANCE, QUICK_ITERATIONS, QUICK_TOLERANCE, scs_options
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.structure.affine import flat
 from kernelopt.threads import quietly
 from kernelopt.validation import Array, Index, Mask
@@ -30,6 +30,9 @@ NEGLIGIBLE_GAP = 1e-9  # of the primal value: a bound this close is not worth an
 POOR_GAP = 1e-3  # of the objective's terms: with a larger gap, dependent columns are looked for
 OBJECTIVE_MARGIN = 1e-3  # of the objective's terms: by how much the optimum may exceed a solver's value
 CANCELLATION = 1e-3  # of the objective's terms: a smaller primal value is one of terms that cancel
+DEPENDENT = 1e-13  # relative to the largest singular value of columns of length one: rounding
+MAX_COLUMNS = 500  # limits the cost of the dense singular value decomposition
+MAX_RATIO = 2.0**16  # of a bound to the entries of x: wide, and far from the 1e13 at which rounding counts
 TILTS = (0.0, 1e-8, 1e-7, 1e-6, 1e-4)  # of the largest entry of c: from the solvers' tolerances upward
 
 
@@ -70,111 +73,85 @@ def conic_bound(
     """
     with quietly():
         stripped = without_attributes(problem, variables, boxes)
-    names = {stripped.variables[v.id].id: v.name() for v in variables}
-    best = Bound(-np.inf, "no solver returned a multiplier")
-    compiled_for: dict[str, ConeProgram | None] = {}
-    for solver, options in multiplier_solvers(stripped.problem, compiled_for):
-        program = compiled_for.get(solver) or cone_program(stripped.problem, solver)
-        if program is None:
-            continue
-        lower, upper = column_box(program, stripped.variables.values(), stripped.boxes)
-        sizes = column_sizes(program, variables, stripped.variables)
-        measured = [(stripped.variables[v.id], units.get(v.id, np.ones(()))) for v in variables]
-        scaled = equilibrated(program, column_units(program, measured))
-        best = program_bound(scaled, lower, upper, options, names, found, sizes)
+    copies, best = stripped.variables, Bound(-np.inf, "no solver returned a multiplier")
+    names = {copies[v.id].id: v.name() for v in variables}
+    for program, options in attempts(stripped.problem):
+
+        def by_column(values: Callable[[cp.Variable], Any], missing: float, program: Any = program) -> Array:
+            found: Array = program.by_column([(copies[v.id], values(v)) for v in variables], missing)
+            return found
+
+        scaled = equilibrated(program, by_column(lambda v: units.get(v.id, np.ones(())), np.nan))
+        lower = by_column(lambda v: stripped.boxes[copies[v.id].id].lower, -np.inf)
+        upper = by_column(lambda v: stripped.boxes[copies[v.id].id].upper, np.inf)
+        known = Interval(lower / scaled.columns, upper / scaled.columns)
+        sizes = by_column(lambda v: sizes_of(v, copies[v.id]), 0.0) / scaled.columns
+        with np.errstate(all="ignore"):  # a bound that overflows is -inf in the end
+            best = Search(scaled, known, sizes, names, found).run(options)
         if best.value > -np.inf:
             break
     return best
 
 
-def multiplier_solvers(
-    problem: cp.Problem, compiled_for: dict[str, ConeProgram | None]
-) -> list[tuple[str, dict[str, Any]]]:
-    """Return the solvers that are to compute a multiplier with their options, the cheaper first.
+def attempts(problem: cp.Problem) -> Iterator[tuple[ConeProgram, dict[str, Any]]]:
+    """Yield the cone forms of a problem whose solvers are to compute a multiplier, the cheaper first.
 
-    The costs are predicted from the cone form for Clarabel, which is stored in `compiled_for`.
+    The costs are predicted from the cone form for Clarabel.
     """
-    program = compiled_for["CLARABEL"] = cone_program(problem, "CLARABEL")
-    interior_point: tuple[str, dict[str, Any]] = ("CLARABEL", {})
-    accurate = scs_options(ACCURATE_TOLERANCE, ACCURATE_ITERATIONS)
-    if program is None:
-        return [("SCS", accurate)]
-    cones = program.cones()
-    if not cones.first_order_first:
-        return [interior_point, ("SCS", accurate)]
-    quick = ("SCS", scs_options(QUICK_TOLERANCE, QUICK_ITERATIONS))
-    return [quick] if cones.intractable else [quick, interior_point]
+    interior, accurate = cone_program(problem), scs_options(ACCURATE_TOLERANCE, ACCURATE_ITERATIONS)
+    first_order = interior is not None and interior.cones().first_order_first
+    if interior is not None and not first_order:
+        yield interior, {}
+    other = cone_program(problem, "SCS")
+    if other is not None:
+        yield other, scs_options(QUICK_TOLERANCE, QUICK_ITERATIONS) if first_order else accurate
+    if interior is not None and first_order and not interior.cones().intractable:
+        yield interior, {}
 
 
-def column_box(program: ConeProgram, variables: object, boxes: Boxes) -> tuple[Array, Array]:
-    """Return the bounds of every column, infinite for auxiliary columns."""
-    lower, upper = np.full(program.c.size, -np.inf), np.full(program.c.size, np.inf)
-    for variable in variables:  # type: ignore[attr-defined]
-        start = program.columns.get(variable.id)
-        if start is not None:
-            lower[start : start + variable.size] = boxes[variable.id].lower
-            upper[start : start + variable.size] = boxes[variable.id].upper
-    return lower, upper
-
-
-def column_sizes(program: ConeProgram, variables: list[cp.Variable], copies: dict[int, cp.Variable]) -> Array:
-    """Return the absolute value of every column at the variables' values, zero where there is none."""
-    sizes = np.zeros(program.c.size)
-    for variable in variables:
-        copy = copies[variable.id]
-        start = program.columns.get(copy.id)
-        if start is not None and variable.value is not None:
-            values = np.abs(flat(variable.value))  # the copy of a symmetric variable holds a triangle
-            sizes[start : start + copy.size] = values if values.size == copy.size else values.max()
-    return np.where(np.isfinite(sizes), sizes, 0.0)
-
-
-@np.errstate(all="ignore")  # a bound that overflows is -inf in the end
-def program_bound(
-    scaled: Scaled,
-    lower: Array,
-    upper: Array,
-    options: dict[str, Any],
-    names: dict[int, str],
-    found: list[Bound] | None = None,
-    sizes: Array | None = None,
-) -> Bound:
-    """Return the best bound over tilts and corrections; the first that is close to the primal value ends it.
-
-    Where none is, the program is solved again in coordinates in which A has orthonormal columns. `sizes` are
-    the absolute values of the columns at a known point; the limits that a bound may assume hold there.
-    """
-    program, unit = scaled.program, scaled.columns
-    sizes = None if sizes is None else sizes / unit
-    search = Search(scaled, Interval(lower / unit, upper / unit), names, found, sizes)
-    if search.solve_tilted(program, options):
-        return search.best
-    orthogonal = program.orthogonal()
-    if orthogonal is not None:
-        search.solve_tilted(orthogonal, options)
-    return search.best
+def sizes_of(variable: cp.Variable, copy: cp.Variable) -> Array:
+    """Return the absolute values of a variable's entries, zero where there is none, for a copy of it."""
+    if variable.value is None:
+        return np.zeros(copy.size)
+    values = np.abs(flat(variable.value))  # the copy of a symmetric variable holds a triangle
+    return np.nan_to_num(values if values.size == copy.size else values.max(), posinf=0.0)
 
 
 class Search:
-    """The best bound from the multipliers that solvers have returned so far."""
+    """The best bound from the multipliers that solvers have returned so far.
+
+    The columns are in `box` under the assumption that the objective is at most `objective_bound`. Let v be a
+    lower bound that was computed with it. Either some feasible point meets the assumption, and v holds for
+    all such points, or none does, and `objective_bound` itself is a lower bound. Hence
+    min(v, objective_bound) is a lower bound in any case.
+
+    `sizes` are the absolute values of the columns at a known point; the limits that a bound may assume hold
+    there. Every improved bound is appended to `found`.
+    """
 
     def __init__(
-        self,
-        scaled: Scaled,
-        known: Interval,
-        names: dict[int, str],
-        found: list[Bound] | None,
-        sizes: Array | None,
+        self, scaled: Scaled, known: Interval, sizes: Array, names: dict[int, str], found: list[Bound] | None
     ) -> None:
-        program = scaled.program
-        self.scaled, self.program, self.known, self.names, self.found = scaled, program, known, names, found
+        self.scaled, self.program, self.known, self.sizes = scaled, scaled.program, known, sizes
+        self.names, self.found = names, found
         free = ~known.bounded
-        all_columns: Mask = np.ones(free.size, dtype=bool)
-        self.choices = (all_columns,) if free.all() else (all_columns, free)
-        self.corrections: dict[int, LeastNormCorrection] = {}  # by choice, factored when first needed
-        self.assumed = Assumptions(program, known, np.zeros(free.size) if sizes is None else sizes)
-        self.scale = float(np.abs(program.c).max(initial=0.0)) or 1.0
+        every: Mask = np.ones(free.size, dtype=bool)
+        self.choices = (every,) if free.all() else (every, free)
+        self.correction = cache(lambda k: LeastNormCorrection(self.program.A, self.choices[k]))
+        self.objective_bound, self.box = -np.inf, known
+        self.dependent: Index | None = None  # columns; None while it is not known whether there are any
         self.best, self.loss = Bound(-np.inf, "no multiplier could be repaired"), np.inf
+
+    def run(self, options: dict[str, Any]) -> Bound:
+        """Return the best bound over tilts and corrections; the first near the primal value ends it.
+
+        Where none is, the program is solved again in coordinates in which A has orthonormal columns.
+        """
+        if not self.solve_tilted(self.program, options):
+            orthogonal = self.program.orthogonal()
+            if orthogonal is not None:
+                self.solve_tilted(orthogonal, options)
+        return self.best
 
     def solve_tilted(self, solved: ConeProgram, options: dict[str, Any]) -> bool:
         """Solve a program for all tilts and bound from every multiplier; return whether the search is over.
@@ -183,8 +160,9 @@ class Search:
         close to the primal value, or where the problem is infeasible or unbounded.
         """
         program = self.program
+        scale = float(np.abs(program.c).max(initial=0.0)) or 1.0
         for tilt in TILTS:
-            shift = tilt * self.scale * interior_point(program)
+            shift = tilt * scale * interior_point(program)
             status, x, z = solved.solve(solved.A.T @ shift if tilt else None, **options)
             if "nfeasible" in status and "Dual" not in status and z is not None:
                 ray = farkas(program, z, self.known)
@@ -202,78 +180,93 @@ class Search:
         return False
 
     def repair_and_keep(self, x: Array, z: Array, shift: Array, tilted: bool) -> bool:
-        """Correct a multiplier and keep a better bound; return whether it is close to the primal value."""
-        program, assumed = self.program, self.assumed
-        primal = assumed.at(x)
-        for k, columns in enumerate(self.choices):
+        """Correct a multiplier and keep a better bound; return whether it is close to the primal value.
+
+        It is assumed that the optimum exceeds the objective at x by less than a margin.
+        """
+        program = self.program
+        primal = float((program.c + program.P @ x / 2) @ x + program.offset)
+        terms = program.terms(x)
+        if not primal < self.objective_bound:
+            self.objective_bound = primal + abs(primal) + OBJECTIVE_MARGIN * terms
+            self.box = tightened(program, self.known, self.objective_bound)
+        for k in range(len(self.choices)):
             if self.best.value > -np.inf and primal - self.best.value <= NEGLIGIBLE_GAP * abs(primal):
                 break
-            correction = self.corrections.get(k) or LeastNormCorrection(program.A, columns)
-            self.corrections[k] = correction
-            repaired = repaired_bound(program, assumed.box, x, z, shift, correction)
-            close = primal - repaired.value <= POOR_GAP * max(abs(primal), program.terms(x))
-            if not close and assumed.restrict_dependent(x):
-                repaired = repaired_bound(program, assumed.box, x, z, shift, correction)
-            value = min(repaired.value, assumed.objective_bound)
+            repaired = repaired_bound(program, self.box, x, z, shift, self.correction(k))
+            close = primal - repaired.value <= POOR_GAP * max(abs(primal), terms)
+            if not close and self.restrict_dependent(x):
+                repaired = repaired_bound(program, self.box, x, z, shift, self.correction(k))
+            value = min(repaired.value, self.objective_bound)
             if value > self.best.value:
-                self.best, self.loss = Bound(value, assumed.condition(self.scaled, self.names)), repaired.loss
+                self.best, self.loss = Bound(value, self.condition()), repaired.loss
                 if self.found is not None and not (self.found and self.found[-1].value >= value):
                     self.found.append(self.best)
             elif self.best.value == -np.inf and repaired.unbounded_slopes.any():
                 name = owner(program, self.names, repaired.unbounded_slopes)
                 why = f"the dual constraint of {name} cannot be met exactly: it needs bounds"
                 self.best = Bound(-np.inf, why)
-        size = max(abs(primal), CANCELLATION * program.terms(x))
+        size = max(abs(primal), CANCELLATION * terms)
         close = primal - self.best.value <= SUFFICIENT_GAP * size
         return close and (tilted or self.loss <= ACCEPTED_LOSS * size)
 
-
-class Assumptions:
-    """Bounds of the columns under the assumption that the objective is at most `objective_bound`.
-
-    Let v be a lower bound that was computed with them. Either some feasible point meets the assumption, and v
-    holds for all such points, or none does, and `objective_bound` itself is a lower bound. Hence
-    min(v, objective_bound) is a lower bound in any case.
-    """
-
-    def __init__(self, program: ConeProgram, known: Interval, sizes: Array) -> None:
-        self.program, self.known, self.sizes = program, known, sizes
-        self.objective_bound, self.box = -np.inf, known
-        self.dependent: Index | None = None  # columns; None while it is not known whether there are any
-
-    def at(self, x: Array) -> float:
-        """Return the objective at x, and assume that the optimum exceeds it by less than a margin."""
-        program = self.program
-        primal = float((program.c + program.P @ x / 2) @ x + program.offset)
-        if not primal < self.objective_bound:
-            self.objective_bound = primal + abs(primal) + OBJECTIVE_MARGIN * program.terms(x)
-            self.box = tightened(program, self.known, self.objective_bound)
-        return primal
-
     def restrict_dependent(self, x: Array) -> bool:
-        """Assume limits for columns that are dependent up to rounding; return whether there are new ones."""
+        """Assume limits for columns that are dependent up to rounding; return whether there are new ones.
+
+        A column is limited to MAX_RATIO times the largest of the entries of |x| and the sizes of such
+        columns.
+        """
         if self.dependent is not None:
             return False
-        found = restricted_box(self.program, self.box, np.maximum(np.abs(x), self.sizes))
-        self.dependent = np.zeros(0, dtype=int) if found is None else found[1]
-        if found is not None:
-            self.known = found[0]
-            self.box = tightened(self.program, self.known, self.objective_bound)
-        return found is not None
+        x = np.maximum(np.abs(x), self.sizes)
+        largest = MAX_RATIO * max(float(x.max(initial=0.0)), SMALLEST_DIVISOR)
+        wide = np.flatnonzero(~(self.box.max_abs <= largest) & (self.program.curvature <= 0))
+        self.dependent = dependent_columns(self.program, wide)
+        if not self.dependent.size:
+            return False
+        radius = np.full(x.size, np.inf)
+        radius[self.dependent] = MAX_RATIO * max(float(x[self.dependent].max()), SMALLEST_DIVISOR)
+        self.known = Interval(np.maximum(self.box.lower, -radius), np.minimum(self.box.upper, radius))
+        self.box = tightened(self.program, self.known, self.objective_bound)
+        return True
 
-    def condition(self, scaled: Scaled, names: dict[int, str]) -> str:
+    def condition(self) -> str:
         """Return a sentence that names the limits that a bound assumes, empty where it assumes none."""
-        program = scaled.program
         if self.dependent is None or not self.dependent.size:
             return ""
         column = int(self.dependent[0])
-        radius = float(max(-self.known.lower[column], self.known.upper[column]) * scaled.columns[column])
-        columns = np.zeros(program.c.size)
-        columns[column] = 1.0
+        radius = float(self.known.max_abs[column] * self.scaled.columns[column])
+        name = owner(self.program, self.names, np.arange(self.sizes.size) == column)
         return (
-            f"it holds for entries of {owner(program, names, columns)} up to {radius:.0e}: their matrices "
+            f"it holds for entries of {name} up to {radius:.0e}: their matrices "
             "are linearly dependent but for rounding, and larger weights would use rounding errors as kernels"
         )
+
+
+def dependent_columns(program: ConeProgram, columns: Index) -> Index:
+    """Return those of some columns that are linearly dependent up to rounding, none where they are too many.
+
+    Let d be a direction with A d and c'd of the size of rounding. Along d the program of the stored numbers
+    is determined by their rounding errors alone: at weights of 1e15 its optimum may differ from the one
+    that is meant.
+    """
+    none: Index = columns[:0]
+    if not 1 < columns.size <= MAX_COLUMNS:
+        return none
+    A = program.A[:, columns].toarray()
+    length = np.sqrt((A**2).sum(axis=0))
+    if not (np.isfinite(length).all() and (length > 0).all()):
+        return none
+    try:
+        _, values, directions = np.linalg.svd(A / length, full_matrices=True)
+    except np.linalg.LinAlgError:
+        return none
+    values = np.concatenate([values, np.zeros(columns.size - values.size)])
+    null = directions[values <= DEPENDENT * float(values[0])]
+    cost = program.c[columns] / length
+    null = null[np.abs(null @ cost) <= DEPENDENT * np.abs(null) @ np.abs(cost)]
+    found: Index = columns[np.abs(null).max(axis=0, initial=0.0) > np.sqrt(DEPENDENT)]
+    return found
 
 
 def owner(program: ConeProgram, names: dict[int, str], columns: Array) -> str:

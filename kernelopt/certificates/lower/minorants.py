@@ -16,13 +16,10 @@ from kernelopt.language.terms import Term, terms
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.norms import conjugate_exponent, minimizing_weights
 from kernelopt.numerics.rounding import (
-    NORM_ROUNDINGS,
-    UNDERFLOW,
     Bounded,
     exact_sum,
     form,
 )
-from kernelopt.numerics.rounding import gamma as roundings
 from kernelopt.structure.affine import Affine, affine, flat
 from kernelopt.structure.evaluation import MOST_PRODUCTS, squared_norm
 from kernelopt.structure.nearness import FidelityTerm
@@ -160,27 +157,17 @@ def dual_value_of(learner: Learner, alpha: Array) -> tuple[Bounded, float]:
     return Bounded(found.value, found.error + 2 * excess * slope), 2 * excess
 
 
-def form_errors(sizes: Array, alpha: Array) -> Array:
-    """Return bounds of the rounding errors of alpha'K_m alpha, where |K_m,ij|^2 <= sizes_mi sizes_mj.
+def form_errors(d: Array, alpha: Array, moved: float = 0.0, rounded: bool = True) -> Array:
+    """Return bounds of the errors of alpha'K_m alpha where one entry of alpha may be off by `moved`.
 
-    Products may underflow, unless a form is exactly zero.
+    With |K_m,ij|^2 <= d_mi d_mj and T = sum_i sqrt(d_mi) |alpha_i|, the move changes it by at most
+    (2 T + s) s for s = max_i sqrt(d_mi) moved. If it is `rounded`, the errors of T^2 are added, which are at
+    least as large. For an alpha of shape (n, k) they are the errors of the sum over its columns.
     """
-    lengths = np.sqrt(sizes) @ np.abs(alpha)
-    errors: Array = roundings(2 * alpha.size + 16) * lengths**2 + UNDERFLOW * alpha.size * (lengths > 0)
-    return errors
-
-
-def form_change(d: Array, alpha: Array, perturbation: float) -> Array:
-    """Return bounds of the change of alpha'K_m alpha when one entry of alpha changes by `perturbation`.
-
-    K_m is positive semidefinite with diag K_m <= d_m, a row of `d`, so that |K_m,ij| <= sqrt(d_mi d_mj).
-    """
-    if perturbation == 0:
-        return np.zeros(d.shape[:-1])
-    roots, largest = np.sqrt(d), d.max(axis=-1)
-    change: Array = 2 * perturbation * np.sqrt(largest) * (roots @ np.abs(alpha))
-    bounds: Array = change + perturbation * perturbation * largest
-    return bounds
+    T = np.abs(alpha.reshape(len(alpha), -1)).T @ Ball(d.T).power(0.5)
+    step = Ball(d.max(axis=1)).power(0.5) * moved
+    change = ((T * 2.0 + step) * step).sum(axis=0)
+    return np.asarray((change + (T * T).sum(axis=0).rad).above if rounded else change.above)
 
 
 def quadratic_form(
@@ -195,12 +182,13 @@ def quadratic_form(
             found.append((weights, Ball(products.mid.ravel(), products.rad.ravel() + entry)))
             continue
         fixed = weights is not None and not weights.matrices
-        if accurate and (fixed or len(grams) * alpha.size**2 <= MOST_PRODUCTS):
-            exact = [form(np.asarray(G), alpha) for G in grams]
-            forms, errors = np.array([f.value for f in exact]), np.array([f.error for f in exact])
+        exactly = accurate and (fixed or len(grams) * alpha.size**2 <= MOST_PRODUCTS)
+        errors = form_errors(grams.magnitudes, alpha, perturbation, not exactly)
+        if exactly:
+            exact = np.array([form(np.asarray(G), alpha) for G in grams]).reshape(-1, 2)
+            found.append((weights, Ball(*exact.T) + Ball(0.0, errors)))
         else:
-            forms, errors = grams.forms(alpha), form_errors(grams.magnitudes, alpha)
-        found.append((weights, Ball(forms, errors + form_change(grams.magnitudes, alpha, perturbation))))
+            found.append((weights, Ball(grams.forms(alpha), errors)))
     return found
 
 
@@ -214,16 +202,17 @@ def optimal_block_weights(norm: float, forms: Sequence[Minorant]) -> Array:
     """Return about the gamma with |gamma|_p <= 1, p conjugate to norm / 2, that makes the minorant largest.
 
     It is optimal for the `forms` alpha'K_m alpha at the current values of their variables, or for equal forms
-    where a variable has no value. It is scaled down by more than its rounding errors, since |gamma|_p > 1
-    would make the minorant too large.
+    where a variable has no value. Its norm is at most one in exact arithmetic, since |gamma|_p > 1 would
+    make the minorant too large.
     """
     squares = [1.0] * len(forms)
     if all(v.value is not None for part in forms for v in part.slopes):
         values = ([slope.mid @ flat(v.value) for v, slope in part.slopes.items()] for part in forms)
         squares = [float(part.constant.mid) + sum(each) for part, each in zip(forms, values, strict=True)]
     lengths = np.sqrt(np.maximum(squares, 0.0))
-    block_weights = minimizing_weights(lengths, conjugate_exponent(norm / 2), MIN_GAMMA)
-    return block_weights * (1 - roundings(lengths.size + NORM_ROUNDINGS))
+    p = conjugate_exponent(norm / 2)
+    weights = Ball(minimizing_weights(lengths, p, MIN_GAMMA))
+    return (weights / Ball(weights.norm(p).above)).below
 
 
 def minorants(structure: Structure, alphas: Sequence[Array], accurate: bool = False) -> list[Minorant]:

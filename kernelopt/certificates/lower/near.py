@@ -16,7 +16,6 @@ from kernelopt.errors import Stopped
 from kernelopt.fidelities import Fidelity, Proximal, Radial
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
-from kernelopt.numerics.rounding import gamma as roundings
 from kernelopt.running import check
 from kernelopt.structure.nearness import Nearness, read_nearness
 from kernelopt.structure.structure import Structure
@@ -64,12 +63,11 @@ def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, dict
     attains, or that the relaxation `NearRelaxation` attains. At all other X_i the objective is above `upper`.
     Last, bounds of the rounding errors are subtracted.
     """
-    gamma = np.maximum(proof.gamma, SMALLEST_GAMMA)
-    # The sum must not exceed one in exact arithmetic: one rounding each for the sum, two for the factor.
-    gamma = gamma / max(1.0, gamma.sum()) * (1 - roundings(gamma.size + 8))
+    gamma = Ball(np.maximum(proof.gamma, SMALLEST_GAMMA))
+    below_one = (gamma / max(1.0, float(gamma.sum().above))).below  # in exact arithmetic
     fidelities = [zip(b.fidelities, U, strict=True) for b, U in zip(read.blocks, proof.U(), strict=True)]
     near = total(near_minorant(term, u) for pairs in fidelities for term, u in pairs)
-    below = minorant(read.risk, proof.alpha, gamma=gamma, factor=read.factor)
+    below = minorant(read.risk, proof.alpha, gamma=below_one, factor=read.factor)
     objective = below + near + constant(read.offset)
     pieces = [block.piece for block in read.blocks]
     slopes, price, known = objective.falls(pieces), read.price * read.factor, upper - read.offset

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import GridSearchCV, train_test_split
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
@@ -62,16 +63,55 @@ class Row:
 
 @dataclass(frozen=True)
 class Data:
-    """Standardised training and test points, their labels, and the kernels."""
+    """Standardised training and test points, their labels, the kernels, and the gap to reach."""
 
     X: Array
     y: Array
     X_new: Array
     y_new: Array
     kernels: dict[str, Kernel]
+    tol: float
+
+    @cached_property
+    def average(self) -> Row:
+        """The row of the machine at the mean of the kernels."""
+        first, *rest = self.kernels.values()
+        return self.alone({"mean": sum(rest, first)})
+
+    @property
+    def best(self) -> Row:
+        """The row of the base kernel, of the same trace, with the smallest value of the soft margin."""
+        rows = [self.alone({name: kernel}) for name, kernel in self.kernels.items()]
+        return min(rows, key=lambda row: float(row.value or 0.0))
+
+    def alone(self, kernels: dict[str, Kernel]) -> Row:
+        """Return the row of the machine of one kernel."""
+        row = self.learned("lanckriet.soft_margin", self.machine(kernels), None)
+        return Row("SVM", row.score, row.seconds, value=row.value)
+
+    def machine(self, kernels: dict[str, Kernel]) -> FormulationClassifier:
+        """Return the soft margin machine of some kernels, with the trace n."""
+        options = {"C": C, "trace": self.y.size}
+        return FormulationClassifier("lanckriet.soft_margin", kernels, options=options, **self.shared)
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """The options of all estimators that take kernels."""
+        return {"normalize": "none", "tol": self.tol}
+
+    def learned(
+        self, name: str, estimator: Any, plain: float | None, points: tuple[Array, Array] | None = None
+    ) -> Row:
+        """Return the row of an estimator of a formulation, after its fit to these points or others."""
+        (X, X_new), started = points or (self.X, self.X_new), time.perf_counter()
+        estimator.fit(X, self.y)
+        seconds = time.perf_counter() - started
+        solution = getattr(estimator, "solution_", None) or estimator[0].solution_
+        score, reference = estimator.score(X_new, self.y_new), reference_of(catalogue()[name])
+        return Row(solution.method, score, seconds, plain, solution.value, name, reference, solution)
 
 
-def load(points: int, random_state: int) -> Data:
+def load(points: int, random_state: int, tol: float) -> Data:
     """Return a stratified split of scikit-learn's breast cancer data."""
     if not catalogue():
         raise KerneloptError(
@@ -83,7 +123,7 @@ def load(points: int, random_state: int) -> Data:
         features, 2 * target - 1, train_size=points, stratify=target, random_state=random_state
     )
     scaler = StandardScaler().fit(X)
-    return Data(scaler.transform(X), y, scaler.transform(X_new), y_new, dictionary(X.shape[1]))
+    return Data(scaler.transform(X), y, scaler.transform(X_new), y_new, dictionary(X.shape[1]), tol)
 
 
 def dictionary(d: int) -> dict[str, Kernel]:
@@ -96,101 +136,54 @@ def dictionary(d: int) -> dict[str, Kernel]:
     return {name: normalized(kernel) for name, kernel in chosen.items()}
 
 
-def soft_margin(data: Data, tol: float) -> Row:
-    """Return the row of Lanckriet's 1-norm soft margin with non-negative weights and trace n."""
-    return learned(data, machine(data, data.kernels, tol), average(data, tol).score)
+def of_kernels(data: Data, name: str, estimator: Any) -> Row:
+    """Return the row of a formulation of the kernels, beside the machine at their mean."""
+    return data.learned(name, estimator, data.average.score)
 
 
-def lp_norm(data: Data, tol: float) -> Row:
-    """Return the row of l_p-norm multiple kernel learning, p = 4/3."""
-    estimator = MKLClassifier(data.kernels, p=4 / 3, C=C, normalize="none", tol=tol)
-    return learned(data, estimator, average(data, tol).score, "lp_norm.primal")
-
-
-def relative_comparisons(data: Data, tol: float) -> Row:
-    """Return the row of a kernel from relative comparisons, which are drawn from the labels.
-
-    With non-negative weights it is a kernel at new points, too, on which a machine is trained.
-    """
-    kernel = TripletKernel(
-        data.kernels, gamma1=WEIGHT_PRICE, gamma2=TRACE_PRICE, cone="nonnegative", normalize="none", tol=tol
-    )
-    estimator = make_pipeline(kernel, SVC(C=C, kernel="precomputed"))
-    return learned(data, estimator, average(data, tol).score, "triplet_lp.kernel_design")
-
-
-def near_similarity(data: Data, tol: float) -> Row:
+def near_similarity(data: Data) -> Row:
     """Return the row of a kernel near the indefinite similarity tanh(<x, x'> / d - 1/2)."""
     d = data.X.shape[1]
     S, S_new = (np.tanh(X @ data.X.T / d - 0.5) for X in (data.X, data.X_new))
     S = (S + S.T) / 2  # a product of matrices may be asymmetric in the last digit
-    similar = replace(data, X=S, X_new=S_new)
     plain = SVC(C=C, kernel="precomputed").fit(S, data.y).score(S_new, data.y_new)
-    estimator = SimilarityClassifier(C=C, tol=tol)
-    return learned(similar, estimator, plain, "similarity.restricted_spectral")
+    estimator = SimilarityClassifier(C=C, tol=data.tol)
+    return data.learned("similarity.restricted_spectral", estimator, plain, (S, S_new))
 
 
-def linear_functional(data: Data, tol: float) -> Row:
-    """Return the row of the linear functional strategy, with levels and columns by leaving points out."""
-    estimator = LinearFunctionalMKLClassifier(
-        data.kernels, regularization="leave-one-out", weights="nonnegative", normalize="none", tol=tol
-    )
-    name = "linear_functional.functional_strategy"
-    return learned(data, estimator, average(data, tol).score, name)
-
-
-def best_single(data: Data, tol: float) -> Row:
-    """Return the row of the base kernel, of the same trace, with the smallest value of the soft margin."""
-    rows = [unlearned(data, {name: kernel}, tol) for name, kernel in data.kernels.items()]
-    return min(rows, key=lambda row: float(row.value or 0.0))
-
-
-def average(data: Data, tol: float) -> Row:
-    """Return the row of the machine at the mean of the kernels."""
-    first, *rest = data.kernels.values()
-    return unlearned(data, {"mean": sum(rest, first)}, tol)
-
-
-def tuned_svm(data: Data, tol: float) -> Row:
+def tuned_svm(data: Data) -> Row:
     """Return the row of scikit-learn's RBF SVM, with the width and C chosen by cross-validation."""
-    started = time.perf_counter()
-    d = data.X.shape[1]
+    started, d = time.perf_counter(), data.X.shape[1]
     grid = {"C": [0.1, 1, 10, 100], "gamma": [c / d for c in (0.01, 0.03, 0.1, 0.3, 1, 3)]}
     search = GridSearchCV(SVC(), grid, cv=5).fit(data.X, data.y)
     return Row("SVM", float(search.score(data.X_new, data.y_new)), time.perf_counter() - started)
 
 
-def machine(data: Data, kernels: dict[str, Kernel], tol: float) -> FormulationClassifier:
-    """Return the soft margin machine of some kernels, with the trace n."""
-    options = {"C": C, "trace": data.y.size}
-    return FormulationClassifier("lanckriet.soft_margin", kernels, options=options, normalize="none", tol=tol)
-
-
-def unlearned(data: Data, kernels: dict[str, Kernel], tol: float) -> Row:
-    """Return the row of the machine of one kernel."""
-    row = learned(data, machine(data, kernels, tol))
-    return Row("SVM", row.score, row.seconds, value=row.value)
-
-
-def learned(
-    data: Data, estimator: Any, plain: float | None = None, name: str = "lanckriet.soft_margin"
-) -> Row:
-    """Return the row of an estimator of a formulation, after its fit."""
-    started = time.perf_counter()
-    estimator.fit(data.X, data.y)
-    seconds = time.perf_counter() - started
-    solution = (estimator[0] if isinstance(estimator, Pipeline) else estimator).solution_
-    score, reference = estimator.score(data.X_new, data.y_new), reference_of(catalogue()[name])
-    return Row(solution.method, score, seconds, plain, solution.value, name, reference, solution)
-
-
-ROWS: dict[str, Callable[[Data, float], Row]] = {
-    "Lanckriet et al.: soft margin": soft_margin,
-    "Kloft et al.: l_p ball, p = 4/3": lp_norm,
-    "Fung et al.: comparisons": relative_comparisons,
+TRIPLETS: dict[str, Any] = {"gamma1": WEIGHT_PRICE, "gamma2": TRACE_PRICE, "cone": "nonnegative"}
+ROWS: dict[str, Callable[[Data], Row]] = {
+    "Lanckriet et al.: soft margin": lambda data: of_kernels(
+        data, "lanckriet.soft_margin", data.machine(data.kernels)
+    ),
+    "Kloft et al.: l_p ball, p = 4/3": lambda data: of_kernels(
+        data, "lp_norm.primal", MKLClassifier(data.kernels, p=4 / 3, C=C, **data.shared)
+    ),
+    # A kernel from relative comparisons, which are drawn from the labels. With non-negative weights it is a
+    # kernel at new points, too, on which a machine is trained.
+    "Fung et al.: comparisons": lambda data: of_kernels(
+        data,
+        "triplet_lp.kernel_design",
+        make_pipeline(TripletKernel(data.kernels, **TRIPLETS, **data.shared), SVC(C=C, kernel="precomputed")),
+    ),
     "Kundu et al.: near a similarity": near_similarity,
-    "Pereverzyev, Tkachenko: LFS": linear_functional,
-    "best single kernel": best_single,
-    "average of the kernels": average,
+    # The levels and columns of the strategy are found by leaving points out.
+    "Pereverzyev, Tkachenko: LFS": lambda data: of_kernels(
+        data,
+        "linear_functional.functional_strategy",
+        LinearFunctionalMKLClassifier(
+            data.kernels, regularization="leave-one-out", weights="nonnegative", **data.shared
+        ),
+    ),
+    "best single kernel": lambda data: data.best,
+    "average of the kernels": lambda data: data.average,
     "RBF SVM, 5-fold CV": tuned_svm,
 }

@@ -1,6 +1,6 @@
 """The table of conjugates: one function for each convex atom."""
 
-from kernelopt.duality.conjugates import entropies, learning, norms, powers
+from kernelopt.duality.conjugates import functions, learning
 from kernelopt.duality.conjugates.table import CONJUGATES, NUMBERS, SUPPORTS, Conjugate, New, conjugate
 
 __all__ = [
@@ -10,8 +10,6 @@ __all__ = [
     "Conjugate",
     "New",
     "conjugate",
-    "entropies",
+    "functions",
     "learning",
-    "norms",
-    "powers",
 ]

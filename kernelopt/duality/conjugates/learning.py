@@ -9,7 +9,7 @@ import numpy as np
 from cvxpy.constraints import PSD
 
 from kernelopt.duality.adjoints import in_shape, uniform
-from kernelopt.duality.conjugates.norms import conic_norm
+from kernelopt.duality.conjugates.functions import conic_norm
 from kernelopt.duality.conjugates.table import Conjugate, New, conjugate
 from kernelopt.duality.lagrangian import pairing
 from kernelopt.duality.squares import quadratic_forms

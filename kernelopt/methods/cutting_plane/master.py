@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from kernelopt.certificates.boxes import attribute_box, duplication, is_triangular, without_attributes
 from kernelopt.certificates.conic.cones import TOO_LONG, ConeProgram, cone_program
-from kernelopt.certificates.conic.equilibration import column_units, equilibrated
+from kernelopt.certificates.conic.equilibration import equilibrated
 from kernelopt.certificates.lower.minorants import minorant, substituted
 from kernelopt.errors import SolverError, Stopped
 from kernelopt.structure.affine import flat
@@ -78,7 +78,7 @@ class Master:
         self.objective = start[v.id]
         self.cuts: list[Cut] = []
         measured = [*((x, sizes.of(x)) for x in self.variables), *((x, np.ones(())) for x in (*t, v))]
-        self.units = column_units(program, [(stripped.variables[x.id], unit) for x, unit in measured])
+        self.units = program.by_column([(stripped.variables[x.id], unit) for x, unit in measured], np.nan)
 
     def rebuilt(self) -> Master:
         """Return the master with the same cuts of the risks, on the spaces that the cones have now."""

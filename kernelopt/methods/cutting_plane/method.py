@@ -17,7 +17,7 @@ from kernelopt.certificates.upper.feasibility import FeasibleSet
 from kernelopt.conic.costs import MAX_BYTES
 from kernelopt.errors import MethodError, SolverError
 from kernelopt.methods.checkpoint import State
-from kernelopt.methods.control import STALLED, Control
+from kernelopt.methods.control import Control
 from kernelopt.methods.cutting_plane.master import Master, MasterFailure
 from kernelopt.methods.cutting_plane.taylor import TaylorMaster
 from kernelopt.methods.method import Cost, Method, Outcome
@@ -147,15 +147,14 @@ class CuttingPlaneRun:
             point = self.restore(model, control.resumed)
         lower: float = -np.inf
         alphas: list[Array] | None = None
-        for _ in range(self.method.max_iterations):
+        for _ in control.counted(self.method.max_iterations):
             before = control.upper
             point, value = self.evaluate(point, inside)
             if control.report(
                 lower, value, point=point, proof=alphas, machines=self.machines, state=self.state
             ):
                 return
-            if control.gap <= STALL_GAP and control.stalled:
-                control.stopped = STALLED
+            if control.gap <= STALL_GAP and control.stall():
                 return
             if not self.machines:
                 raise SolverError(
@@ -189,7 +188,6 @@ class CuttingPlaneRun:
             if lower >= control.upper - control.allowed:
                 control.report(lower, np.inf, point=point, proof=alphas)
                 return
-        control.stopped = f"{self.method.max_iterations} iterations were made"
 
     def add(self, model: Master | TaylorMaster, alphas: list[list[Array]]) -> None:
         """Add the cuts of the given alphas of every risk."""

@@ -46,9 +46,8 @@ def family(storage: Storage) -> Family | None:
     if isinstance(storage, IdentityStorage):
         return Family((Profile.constant(0.0, 1.0),))
     if isinstance(storage, ScaledStorage):
-        base, constants = storage.unscaled()
-        read = family(base)
-        return read and read.divided(constants)
+        read = family(storage.base)
+        return read and read.divided(storage.constants)
     if isinstance(storage, SphericalStorage):
         read = family(storage.base)
         if read is None or not all(p.own > 0 for p in read.profiles):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.lapack import dposv
 
 from kernelopt.methods.engine.settings import SETTINGS
+from kernelopt.numerics.factors import bordered_solution
+from kernelopt.numerics.matrix_inequality import linear_step
 from kernelopt.numerics.norms import length_of_positive
 from kernelopt.validation import Array
 
@@ -88,7 +89,7 @@ def interior_minimum(gradient: Array, hessian: Array, w: Array, p: float) -> Arr
         fall = dv if box else np.array([a @ dv])
         dz, ds = (target - z * dv) / v - z, -unmet - fall
         dlam = (target - lam * ds) / s - lam
-        step = min(1.0, *(longest(x, dx) for x, dx in ((v, dv), (s, ds), (z, dz), (lam, dlam))))
+        step = min(linear_step(x, dx) for x, dx in ((v, dv), (s, ds), (z, dz), (lam, dlam)))
         while not box and step > SETTINGS.shortest and bent(v + step * dv, s + step * ds, p, unmet):
             step /= 2
         v, s, z, lam = v + step * dv, s + step * ds, z + step * dz, lam + step * dlam
@@ -101,19 +102,11 @@ def bent(v: Array, s: Array, p: float, unmet: Array) -> bool:
     return bool(abs(length_of_positive(v, p) + s[0] - 1) > max(SETTINGS.curved * s[0], abs(unmet[0])))
 
 
-def longest(x: Array, dx: Array) -> float:
-    """Return a share of the longest step with x + step * dx >= 0, for x > 0."""
-    lowest = float((dx / x).min())
-    return SETTINGS.to_boundary / -lowest if lowest < 0 else np.inf
-
-
 def scaled_solution(W: Array, right: Array) -> Array | None:
     """Return W^-1 right after scaling W to a unit diagonal; None if W is not positive definite."""
     with np.errstate(all="ignore"):
         root = np.sqrt(W.diagonal())
         scaled = W / (root[:, None] * root)
-        if not np.isfinite(scaled).all():
-            return None
-        _, solved, failed = dposv(scaled, right / root, overwrite_a=True)
-        found: Array = solved / root
-    return None if failed or not np.isfinite(found).all() else found
+        found = bordered_solution(scaled, right / root, False) if np.isfinite(scaled).all() else None
+        dv = np.full(root.size, np.nan) if found is None else found[0] / root
+    return dv if np.isfinite(dv).all() else None

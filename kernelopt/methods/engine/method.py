@@ -11,12 +11,12 @@ from kernelopt.certificates import Certificate
 from kernelopt.certificates.separability import check_separable
 from kernelopt.methods.control import Control
 from kernelopt.methods.engine.choice import choose_provider, provider_bytes, provider_name
-from kernelopt.methods.engine.restricted import is_sparse
 from kernelopt.methods.engine.search import Search
 from kernelopt.methods.engine.settings import SETTINGS
+from kernelopt.methods.engine.working_set import is_sparse
+from kernelopt.methods.gap_safe import zero_kernels
 from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.methods.on_ball import FIXED, ball_outcome
-from kernelopt.methods.screening import zero_kernels
 from kernelopt.structure.ball import BallProblem, read_risks_on_ball
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import whole

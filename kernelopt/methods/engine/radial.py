@@ -8,18 +8,13 @@ import numpy as np
 
 from kernelopt.grams import Grams
 from kernelopt.grams.caching import pieces
-from kernelopt.grams.distances import distances
 from kernelopt.grams.interpolation import Interpolation
+from kernelopt.kernels.profile import distances
 from kernelopt.methods.engine.family import Family
 from kernelopt.methods.engine.panels import mirror
 from kernelopt.methods.engine.provider import Provider, Single, kept_positions
 from kernelopt.methods.engine.settings import SETTINGS
-from kernelopt.methods.engine.tables import (
-    Tables,
-    look_up,
-    look_up_sums,
-    to_distances,
-)
+from kernelopt.methods.engine.tables import Tables, look_up, to_distances
 from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array, Index
 
@@ -174,27 +169,24 @@ class Radial(Provider):
     def predict(self, w: Array, support: Index, c: Array, points: Index) -> Array:
         if self.refined:
             return super().predict(w, support, c, points)
-        value, slope, own = self._table(w)
+        *table, own = self._table(w)
         f = np.empty(points.size)
         columns, place = self._positions(support, self._points), self._positions(points, support)
         rows = self._positions(points, self._points) if (columns >= 0).all() else np.full(points.size, -1)
         known, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
         self.passes += support.size * new.size / self.n**2
         for chosen in (known, new):
-            for piece in pieces(chosen.size, support.size, SETTINGS.pairs):
+            for piece in pieces(chosen.size, support.size, SETTINGS.looked_up):
                 part = chosen[piece]
                 if chosen is known:
                     D = self._D[np.ix_(rows[part], columns)]
                 else:
                     D = self._between(points[part], support)
+                K = np.empty(D.shape)
+                compiled(look_up)(D.view(np.int32), self.tables.base, *table, K)
                 same = np.flatnonzero(place[part] >= 0)
-                D[same, place[part][same]] = 0.0
-                sums = np.empty(part.size)
-                compiled(any_order=True)(look_up_sums)(
-                    D.view(np.int32), self.tables.base, value, slope, c, sums
-                )
-                sums[same] += (own - float(value[0])) * c[place[part][same]]
-                f[part] = sums
+                K[same, place[part][same]] = own
+                f[part] = K @ c
         return self.unit(w) * f
 
     def _positions(self, points: Index, among: Index) -> Index:

@@ -10,15 +10,18 @@ from kernelopt.certificates.gap import relative_gap
 from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import STALLED, Control
 from kernelopt.methods.engine.choice import double_provider
-from kernelopt.methods.engine.growth import Model, grow
 from kernelopt.methods.engine.master import minimum_on_ball
 from kernelopt.methods.engine.provider import Provider
-from kernelopt.methods.engine.restricted import RestrictedLoss, is_sparse
 from kernelopt.methods.engine.settings import SETTINGS
-from kernelopt.methods.engine.step import Step, free_samples, projected
+from kernelopt.methods.engine.step import Step, projected, second_derivatives, way_back
 from kernelopt.methods.engine.training import Samples, inverse_hessian
-from kernelopt.methods.engine.weights import RIDGE, second_derivatives, way_back
-from kernelopt.methods.engine.working_set import first_points, next_points
+from kernelopt.methods.engine.working_set import (
+    RestrictedLoss,
+    excess,
+    first_points,
+    is_sparse,
+    next_points,
+)
 from kernelopt.methods.on_ball import EQUAL, warm_start
 from kernelopt.numerics.norms import lp_length
 from kernelopt.structure.ball import BallProblem
@@ -122,23 +125,31 @@ class Search:
         return state.provider.name != "float64"
 
     def grown(self, state: State) -> State:
-        """Return a state whose working set has met all points, a part of them at a time."""
-        last, intercepts = state, np.zeros(len(self.data))
+        """Return a state whose working set has met all points, a part of them at a time.
 
-        def solve(points: Index) -> Model:
-            nonlocal last, intercepts
-            last = self.activated(last, points)
-            step = self.solved(last, SETTINGS.first_gap)[0]
-            last = replace(last, w=step.w, alpha=self.extended(last, step.alpha))
-            intercepts = np.array([each.intercept for each in step.trained])
-            return Model(step.alpha, step.t)
-
-        def predict(points: Index) -> Array:
-            rows = [last.provider.predict(last.w, *sparse(a), points) for a in last.alpha]
-            return np.array(rows) + intercepts[:, None]
-
-        points = grow(self.curves, state.points, self.seed, solve, predict)
-        return replace(last, points=points, images=np.zeros(0))  # the provider has another working set
+        A check of all points against the first, bad model costs as much as one against the last, and finds
+        violators that a better model would not. So points are looked at in parts, each as large as all before
+        it together, and every part is compared with a model of the points before it. Points with alpha != 0
+        or near the interval in which alpha = 0 is optimal remain, and those of a part that are outside of it
+        are added, for one of the risks.
+        """
+        points = state.points
+        others = np.random.default_rng(self.seed).permutation(np.setdiff1d(np.arange(self.read.n), points))
+        first, seen = points.size, 0
+        while seen < others.size:
+            state = self.activated(state, points)
+            step = self.solved(state, SETTINGS.first_gap)[0]
+            state = replace(state, w=step.w, alpha=self.extended(state, step.alpha))
+            part = others[seen : 2 * seen + first]
+            seen += part.size
+            near, outside = np.zeros(points.size, dtype=bool), np.zeros(part.size, dtype=bool)
+            for curve, machine, a, t in zip(self.curves, step.trained, state.alpha, step.t, strict=True):
+                size = float(np.mean(np.abs(curve.linear[points]))) or 1.0
+                near |= (machine.alpha != 0) | (excess(curve.at(points), t) > -SETTINGS.kept * size)
+                predicted = state.provider.predict(step.w, *sparse(a), part) + machine.intercept
+                outside |= excess(curve.at(part), predicted) > 0
+            points = np.concatenate([points[near], np.sort(part[outside])])
+        return replace(state, points=points, images=np.zeros(0))  # the provider has another working set
 
     def extended(self, state: State, alpha: Array) -> Array:
         """Return the dual variables on all points of those on the working set."""
@@ -245,11 +256,11 @@ class Search:
         H, most, unit = np.zeros((m, m)), 0, provider.unit(step.w)
         if np.isinf(self.read.p) and not self.read.priced:
             return H, None
-        ridge = unit * RIDGE["float32" if self.single(state) else "float64"]
+        ridge = unit * SETTINGS.ridges[not self.single(state)]
         for share, each, machine, images in zip(
             self.read.shares, samples, step.trained, step.images, strict=True
         ):
-            free = free_samples(each.loss, each.y, machine.alpha)
+            free = np.flatnonzero(each.loss.curve(each.y).free(machine.alpha))
             diagonal = inverse_hessian(each.loss, each.y, machine.f + machine.intercept)[free]
             M, most = provider.entries(step.w, free), max(most, free.size)
             H += share * second_derivatives(M, unit, images[:, free], diagonal + ridge, each.bias)

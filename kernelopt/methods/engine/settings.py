@@ -32,6 +32,9 @@ class Settings:
     # Of a weight that remains after a step in double precision: near w = 0 the risk may rise as 1 / w, of
     # which the quadratic model knows nothing.
     least_share: float = 0.1
+    # Added to a kernel in the unit of the block, in single and in double precision: above the error of its
+    # numbers, and for points that coincide
+    ridges: tuple[float, float] = (1e-6, 1e-12)
     # The second derivatives at so many free samples, whose factorisation takes most of a step, serve the
     # first step of the next solve too: measured, the gap after that step is the same within a tenth.
     many_free: int = 1500
@@ -54,16 +57,12 @@ class Settings:
     newton_steps: int = 30
     shortest_step: float = 1e-6  # of a line search, relative to the Newton step
     smallest_hessian: float = 1e-12  # relative to the largest entry: flatter samples are held by this one
-    # Distance from its bounds at which an alpha is free, relative to their distance, or without a bound to
-    # the largest alpha.
-    free_margin: float = 1e-9
     # Of the way back to a better point, which a step has passed: the shortest and the longest.
     shortest_back: float = 0.1
     longest_back: float = 0.7
     # The interior point for the quadratic model.
     model_steps: int = 300  # Newton steps at most; twenty are usual, and hundreds for p = 1000
     centred: float = 0.1  # the complementarity that a step aims at, as a share of the present one
-    to_boundary: float = 0.95  # of the longest step that keeps the iterate positive
     # Share of the slack that curvature may take; length of the shortest step
     curved: float = 0.5
     shortest: float = 1e-6
@@ -92,6 +91,7 @@ class Settings:
     # Of the inner products that are summed at a time: the error of a sum grows with its length
     features: int = 256
     pairs: int = 1 << 20  # of the distances of a prediction that are computed at a time: 4 MB
+    looked_up: int = 1 << 18  # and of the entries that are read from a table for it: 2 MB
     sampled_points: int = 400  # points whose distances tell which cells the sums over distances need
     most_octaves: int = 48  # of a table
     # Decrease, relative to the diagonal, below the first knot, where functions are constant

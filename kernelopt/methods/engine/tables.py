@@ -100,7 +100,7 @@ def to_distances(P: Array, left: Array, right: Array) -> None:
 
 
 def look_up(bits: Array, base: int, value: Array, slope: Array, out: Array) -> None:
-    """Write the interpolated entries of a table at distances given by their bits."""
+    """Write the entries of a table, interpolated in float32, at distances given by their bits."""
     low, high = np.int32(base << SHIFT), np.int32(((base + value.size) << SHIFT) - 1)
     mask, unit, start = np.int32((1 << SHIFT) - 1), np.float32(FRACTION), np.int32(base)
     for i in range(bits.shape[0]):
@@ -109,16 +109,3 @@ def look_up(bits: Array, base: int, value: Array, slope: Array, out: Array) -> N
             b = max(low, min(row[j], high))
             k = (b >> np.int32(SHIFT)) - start
             to[j] = value[k] + np.float32(b & mask) * unit * slope[k]
-
-
-def look_up_sums(bits: Array, base: int, value: Array, slope: Array, c: Array, f: Array) -> None:
-    """Write to f_i the sum over j of c_j times the table at distance (i, j), in float64."""
-    low, high = np.int32(base << SHIFT), np.int32(((base + value.size) << SHIFT) - 1)
-    mask, unit, start = np.int32((1 << SHIFT) - 1), np.float32(FRACTION), np.int32(base)
-    for i in range(bits.shape[0]):
-        row, total = bits[i], 0.0
-        for j in range(row.size):
-            b = max(low, min(row[j], high))
-            k = (b >> np.int32(SHIFT)) - start
-            total += c[j] * np.float64(value[k] + np.float32(b & mask) * unit * slope[k])
-        f[i] = total

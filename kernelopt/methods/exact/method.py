@@ -19,8 +19,14 @@ from kernelopt.certificates.impossible import (
     weights_that_grow,
 )
 from kernelopt.certificates.separability import check_separable
-from kernelopt.conic.ladder import AttemptResult, SolverAttempt, ladder, run_solver
-from kernelopt.conic.options import check_taken, refused_option
+from kernelopt.conic.ladder import (
+    AttemptResult,
+    SolverAttempt,
+    check_taken,
+    ladder,
+    refused_option,
+    run_solver,
+)
 from kernelopt.errors import MethodError, ParameterError
 from kernelopt.methods.control import Control
 from kernelopt.methods.exact.programme import Programme

@@ -5,23 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from kernelopt.certificates.separability import check_separable
 from kernelopt.learner import learn
-from kernelopt.methods.checkpoint import kept
-from kernelopt.methods.control import STALLED, Control
-from kernelopt.methods.method import Cost, Method, Outcome
-from kernelopt.methods.on_ball import ball_cost, ball_outcome, warm_start
-from kernelopt.structure.ball import BallProblem, read_ball
-from kernelopt.structure.structure import Structure
-from kernelopt.validation import one_of, whole
+from kernelopt.methods.control import Control
+from kernelopt.methods.method import Cost
+from kernelopt.methods.on_ball import BallMethod, ball_cost, report_on_ball
+from kernelopt.structure.ball import BallProblem
+from kernelopt.validation import Array, one_of, whole
 
 INNER = 0.05  # relative gap of a machine, as a share of the current gap
 LOOSEST = 1e-2  # the gap from which that share is taken at most: machines need some accuracy from the start
-REMEDY = "At p near 1 the analytic update creeps: try method='cutting-plane', or more max_iterations."
 
 
 @dataclass(frozen=True)
-class BlockDescent(Method):
+class BlockDescent(BallMethod):
     """Alternates between the machine at fixed weights and the weights at fixed block norms.
 
     `update="descent"` uses the weights (17) of [1]_, the minimiser for fixed block norms. The objective
@@ -41,16 +37,13 @@ class BlockDescent(Method):
     """
 
     name = "block-descent"
+    advice = "At p near 1 the analytic update creeps: try method='cutting-plane', or more max_iterations."
     update: Literal["descent", "best-response"] = "descent"
     max_iterations: int = 1000
 
     def __post_init__(self) -> None:
         one_of(self.update, "update", ("descent", "best-response"))
         whole(self.max_iterations, "max_iterations")
-
-    def match(self, structure: Structure) -> BallProblem | str:
-        """Return the problem over an l_p ball, or why it is none."""
-        return read_ball(structure)
 
     def cost(self, match: BallProblem) -> Cost:
         # Measured: the update contracts more slowly the nearer p is to 1, and at p = 1 the number of
@@ -60,26 +53,14 @@ class BlockDescent(Method):
         iterations = min(self.max_iterations, 4 + 10 / (match.p - 1) if match.p > 1 else 3 * m**2)
         return ball_cost(match, iterations, 4e-3 + 2e-8 * n**2)
 
-    def run(self, match: BallProblem, control: Control) -> Outcome | None:
-        check_separable(match.learner)
-        step = match.analytic_weights if self.update == "descent" else match.best_weights
-        w, alpha = warm_start(match, control)
-        with control:
-            for _ in range(self.max_iterations):
-                K = match.grams.combine(match.reach * w)
-                accuracy = INNER * min(LOOSEST, max(control.tol, control.gap))
-                machine = learn(K, match.y, match.loss, match.bias, alpha, accuracy)
-                alpha = machine.alpha
-                s = match.reach * match.grams.forms(alpha)
-                upper = match.offset + match.factor * machine.value
-                lower, theta = match.lower(alpha, s), match.reach * w
-                state = kept(w=w, alpha=alpha)
-                if control.report(lower, upper, point=theta, proof=alpha, machines=[alpha], state=state):
-                    break
-                if self.update == "descent" and control.stalled:
-                    control.stopped = STALLED
-                    break
-                w = step(w, s)
-            else:
-                control.stopped = f"{self.max_iterations} iterations were made"
-        return ball_outcome(match, control, REMEDY)
+    def minimise(self, read: BallProblem, control: Control, w: Array, alpha: Array | None) -> None:
+        descent = self.update == "descent"
+        for _ in control.counted(self.max_iterations):
+            accuracy = INNER * min(LOOSEST, max(control.tol, control.gap))
+            K = read.grams.combine(read.reach * w)
+            machine = learn(K, read.y, read.loss, read.bias, alpha, accuracy)
+            alpha, upper = machine.alpha, read.offset + read.factor * machine.value
+            s = read.reach * read.grams.forms(alpha)
+            if report_on_ball(read, control, w, alpha, s, upper) or (descent and control.stall()):
+                return
+            w = read.analytic_weights(w, s) if descent else read.best_weights(w, s)

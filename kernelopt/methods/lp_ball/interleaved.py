@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelopt.certificates.separability import check_separable
 from kernelopt.grams import ArrayStorage, Grams
 from kernelopt.grams.caching import read_only
 from kernelopt.learner.smo import combined_block, coordinate_steps, smo_pairs
 from kernelopt.losses.curve import Curve
-from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import Control
-from kernelopt.methods.method import Cost, Method, Outcome
-from kernelopt.methods.on_ball import ball_cost, ball_outcome, warm_start
+from kernelopt.methods.method import Cost
+from kernelopt.methods.on_ball import BallMethod, ball_cost, report_on_ball
 from kernelopt.numerics.compiling import compiled
 from kernelopt.numerics.rows import add_rows
-from kernelopt.structure.ball import BallProblem, read_ball
+from kernelopt.structure.ball import BallProblem
 from kernelopt.structure.structure import Structure
-from kernelopt.validation import Array, whole
+from kernelopt.validation import Array, Index, whole
 
 REPORT_EVERY = 10  # chunks between two reports of the bounds
 STEPS_PER_ENTRY = 20  # largest number of SMO steps for each entry of a chunk
@@ -29,8 +25,6 @@ VIOLATION_SHARE = 0.1  # a chunk ends when its violation has fallen to this shar
 FIRST_CHUNKS = 3  # chunks before the first update of the weights
 STATIONARY = 1e-13  # violation and change of the weights at which rounding allows no more progress
 CACHE_BYTES = 5e8  # default size of the cache of kernel rows
-REMEDY = "Try method='cutting-plane' or 'exact'."
-Index = NDArray[np.intp]
 
 
 class RowCache:
@@ -48,30 +42,29 @@ class RowCache:
     def __init__(self, grams: Grams, size: float, fewest: int) -> None:
         self.grams = grams
         m, n = len(grams), grams.n_points
-        self.held = isinstance(grams.storage, ArrayStorage)
+        self.slots: dict[int, int] | None = None  # of each point, in the order of last use
         if isinstance(grams.storage, ArrayStorage):
             self.rows = read_only(np.ascontiguousarray(grams.storage.array))
-            return
-        slots = min(n, max(fewest, int(size // (8 * m * n))))
-        self.store = np.empty((m, slots, n))
-        self.rows = read_only(self.store)
-        self.slot: OrderedDict[int, int] = OrderedDict()  # of each point, in the order of last use
+        else:
+            self.slots, capacity = {}, min(n, max(fewest, int(size // (8 * m * n))))
+            self.store = np.empty((m, capacity, n))
+            self.rows = read_only(self.store)
 
     def fetch(self, points: Index) -> Index:
         """Return the positions in `rows` of the rows of these points; rows not yet held are evaluated."""
-        if self.held:
+        slots, chosen = self.slots, points.tolist()
+        if slots is None:
             return points
-        for point in points.tolist():
-            if point in self.slot:
-                self.slot.move_to_end(point)
-        missing = [point for point in points.tolist() if point not in self.slot]
+        for point in chosen:
+            if point in slots:
+                slots[point] = slots.pop(point)
+        missing = [point for point in chosen if point not in slots]
+        for point in missing:
+            full = len(slots) == self.store.shape[1]
+            slots[point] = slots.pop(next(iter(slots))) if full else len(slots)
         if missing:
-            for point in missing:
-                free = len(self.slot) < self.store.shape[1]
-                self.slot[point] = len(self.slot) if free else self.slot.popitem(last=False)[1]
-            positions = [self.slot[point] for point in missing]
-            self.store[:, positions] = self.grams.rows(np.array(missing))
-        return np.array([self.slot[point] for point in points.tolist()])
+            self.store[:, [slots[point] for point in missing]] = self.grams.rows(np.array(missing))
+        return np.array([slots[point] for point in chosen])
 
 
 def directional_derivatives(curve: Curve, a: Array, g: Array) -> tuple[Array, Array]:
@@ -99,67 +92,8 @@ def working_set(curve: Curve, a: Array, g: Array, size: int, bias: bool) -> tupl
     return np.argpartition(-excess, take - 1)[:take], float(excess.max())
 
 
-class InterleavedRun:
-    """The state of Algorithm 2: alpha, the images K_m alpha, the scaled weights w, and the cached rows."""
-
-    def __init__(self, read: BallProblem, size: int, memory: float, w: Array, alpha: Array | None) -> None:
-        self.read, self.size = read, size
-        self.curve = read.loss.curve(read.y)
-        self.cache = RowCache(read.grams, memory, 2 * size)
-        initial = np.zeros(read.y.size) if alpha is None else alpha
-        self.alpha = np.ascontiguousarray(read.loss.project(initial, read.y, read.bias))
-        started = alpha is not None and alpha.any()  # from alpha = 0 the images are known to be zero
-        shape = len(read.grams), read.y.size
-        self.images = np.array(read.grams.apply(self.alpha)) if started else np.zeros(shape)
-        self.w = w
-        self.smo = compiled(smo_pairs if read.bias else coordinate_steps)
-        self.combined_block, self.add_rows = compiled(combined_block), compiled(add_rows)
-
-    @property
-    def weights(self) -> Array:
-        """The weights theta = reach * w, in the units of the problem."""
-        return self.read.reach * self.w
-
-    def step(self) -> float:
-        """Maximise the dual over a working set for fixed weights; return the violation before the step."""
-        curve = self.curve
-        g = self.weights @ self.images + curve.curvature * self.alpha - curve.linear
-        Q, violation = working_set(curve, self.alpha, g, self.size, self.read.bias)
-        slots = self.cache.fetch(Q)
-        block = self.combined_block(self.cache.rows, slots, Q, self.weights)
-        a = self.alpha[Q]
-        parts = (part[Q] for part in curve[1:])
-        self.smo(block, *parts, a, g[Q], VIOLATION_SHARE * violation, STEPS_PER_ENTRY * Q.size)
-        steps = a - self.alpha[Q]
-        moved = np.flatnonzero(steps)
-        self.add_rows(self.cache.rows, slots[moved], steps[moved], self.images)
-        self.alpha[Q] = a
-        return violation
-
-    def forms(self) -> Array:
-        """Return s_m = alpha' reach_m K_m alpha."""
-        s: Array = self.read.reach * (self.images @ self.alpha)
-        return s
-
-    def bounds(self) -> tuple[float, float]:
-        """Return the lower and the upper bound of the optimum at the current alpha and weights."""
-        s, f = self.forms(), self.weights @ self.images
-        return self.read.lower(self.alpha, s), self.read.upper(f, self.w, s)
-
-    def report(self, control: Control) -> bool:
-        """Report the bounds; return whether to stop."""
-        alpha = self.alpha.copy()
-        state = kept(w=self.w, alpha=alpha)
-        return control.report(*self.bounds(), point=self.weights, proof=alpha, machines=[alpha], state=state)
-
-    def update_weights(self) -> float:
-        """Update the weights by (17) of [1]_; return the largest change."""
-        before, self.w = self.w, self.read.analytic_weights(self.w, self.forms())
-        return float(np.abs(self.w - before).max())
-
-
 @dataclass(frozen=True)
-class Interleaved(Method):
+class Interleaved(BallMethod):
     """Maximises the dual over one working set of alpha at a time, and updates the weights by (17) after each.
 
     This is decomposition (SMO) [2]_ interleaved with the weight update of [1]_. Only the rows of the working
@@ -179,6 +113,7 @@ class Interleaved(Method):
     """
 
     name = "interleaved"
+    advice = "Try method='cutting-plane' or 'exact'."
     chunk: int = 20
     max_chunks: int = 1_000_000
 
@@ -188,7 +123,7 @@ class Interleaved(Method):
 
     def match(self, structure: Structure) -> BallProblem | str:
         """Return the problem over an l_p ball; its loss must have a piecewise quadratic dual."""
-        read = read_ball(structure)
+        read = super().match(structure)
         if isinstance(read, str) or read.loss.quadratic:
             return read
         return f"its loss must have a piecewise quadratic dual, {read.loss!r} has none"
@@ -201,19 +136,31 @@ class Interleaved(Method):
         chunks = 25 + 9 * n / self.chunk if match.p > 1 else 50 * m
         return ball_cost(match, chunks, 2.5e-4, rows=2 * min(self.chunk, n))
 
-    def run(self, match: BallProblem, control: Control) -> Outcome | None:
-        check_separable(match.learner)
-        memory = CACHE_BYTES if control.memory is None else control.memory
-        with control:
-            descent = InterleavedRun(match, self.chunk, memory, *warm_start(match, control))
-            for count in range(self.max_chunks):
-                violation = descent.step()
-                if (count % REPORT_EVERY == 0 or control.out_of_time) and descent.report(control):
-                    break
-                change = descent.update_weights() if count >= FIRST_CHUNKS else np.inf
-                if max(violation, change) <= STATIONARY:
-                    descent.report(control)
-                    break
-            else:
-                control.stopped = f"{self.max_chunks} chunks were made"
-        return ball_outcome(match, control, REMEDY)
+    def minimise(self, read: BallProblem, control: Control, w: Array, alpha: Array | None) -> None:
+        curve, bias, reach = read.loss.curve(read.y), read.bias, read.reach
+        cache = RowCache(
+            read.grams, CACHE_BYTES if control.memory is None else control.memory, 2 * self.chunk
+        )
+        started = alpha is not None and alpha.any()  # from alpha = 0 the images are known to be zero
+        a = np.zeros(read.n) if alpha is None else alpha
+        a = np.ascontiguousarray(read.loss.project(a, read.y, bias))
+        images = np.array(read.grams.apply(a)) if started else np.zeros((len(reach), read.n))
+        pairs = compiled(smo_pairs if bias else coordinate_steps)
+        block, add, parts = compiled(combined_block), compiled(add_rows), np.array(curve[1:])
+        for count in control.counted(self.max_chunks, "chunks"):
+            g = (reach * w) @ images + curve.curvature * a - curve.linear
+            Q, violation = working_set(curve, a, g, self.chunk, bias)
+            slots, new = cache.fetch(Q), a[Q]
+            K = block(cache.rows, slots, Q, reach * w)
+            pairs(K, *parts[:, Q], new, g[Q], VIOLATION_SHARE * violation, STEPS_PER_ENTRY * Q.size)
+            moved = np.flatnonzero(new != a[Q])
+            add(cache.rows, slots[moved], (new - a[Q])[moved], images)
+            a[Q] = new
+            s = reach * (images @ a)
+            later = read.analytic_weights(w, s) if count >= FIRST_CHUNKS else w
+            at_rest = count >= FIRST_CHUNKS and max(violation, np.abs(later - w).max()) <= STATIONARY
+            if at_rest or count % REPORT_EVERY == 0 or control.out_of_time:
+                upper = read.upper((reach * w) @ images, w, s)
+                if report_on_ball(read, control, w, a.copy(), s, upper) or at_rest:
+                    return
+            w = later

@@ -9,12 +9,11 @@ import numpy as np
 from scipy.optimize import minimize
 
 from kernelopt.losses import Loss
-from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import Control
-from kernelopt.methods.method import Cost, Method, Outcome
-from kernelopt.methods.on_ball import ball_cost, ball_outcome, warm_start
+from kernelopt.methods.method import Cost
+from kernelopt.methods.on_ball import BallMethod, ball_cost, report_on_ball
 from kernelopt.numerics.norms import conjugate_exponent, lp_length
-from kernelopt.structure.ball import BallProblem, read_ball
+from kernelopt.structure.ball import BallProblem
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array, whole
 
@@ -27,14 +26,6 @@ NEAR_ONE = 1.2  # below it q = p / (p - 1) > 6, and the gradient of |s|_q change
 
 class Done(Exception):
     """The bounds meet the tolerance, or the iterations are used up."""
-
-
-def remedy(match: BallProblem) -> str:
-    """Return what to try where the gap stays above the tolerance."""
-    if match.p >= NEAR_ONE:
-        return "Give kernelopt.solve more max_iterations."
-    others = "'interleaved' or 'cutting-plane'" if match.loss.quadratic else "'cutting-plane'"
-    return f"The dual is badly conditioned for p near 1: try method={others}."
 
 
 def box_margin(loss: Loss, y: Array) -> Array:
@@ -86,7 +77,7 @@ class AugmentedDual:
 
 
 @dataclass(frozen=True)
-class SmoothDual(Method):
+class SmoothDual(BallMethod):
     """Maximises the dual l(alpha) - 1/2 |s(alpha)|_q by L-BFGS-B.
 
     The loss must have a dual that is smooth inside its box, and p must exceed 1. By Danskin's theorem the
@@ -110,7 +101,7 @@ class SmoothDual(Method):
 
     def match(self, structure: Structure) -> BallProblem | str:
         """Return the problem over an l_p ball; p must exceed 1, and the dual must be smooth and curved."""
-        read = read_ball(structure)
+        read = super().match(structure)
         if isinstance(read, str):
             return read
         found = ["p must be above 1, where |s|_q is smooth"] if read.p == 1 else []
@@ -123,14 +114,17 @@ class SmoothDual(Method):
         # Measured: about a hundred gradients. Each reads the kernels once and takes 0.1 ms besides.
         return ball_cost(match, 100.0, 1e-4)
 
-    def run(self, match: BallProblem, control: Control) -> Outcome | None:
-        with control, suppress(Done):
-            self._ascend(match, AugmentedDual(match), control)
-        return ball_outcome(match, control, remedy(match))
+    def remedy(self, match: BallProblem) -> str:
+        """Return what to try where the gap stays above the tolerance."""
+        if match.p >= NEAR_ONE:
+            return "Give kernelopt.solve more max_iterations."
+        others = "'interleaved' or 'cutting-plane'" if match.loss.quadratic else "'cutting-plane'"
+        return f"The dual is badly conditioned for p near 1: try method={others}."
 
-    def _ascend(self, read: BallProblem, dual: AugmentedDual, control: Control) -> None:
-        """Alternate L-BFGS-B with updates of the intercept until `Done` is raised."""
-        loss, y, count = read.loss, read.y, 0
+    def minimise(self, read: BallProblem, control: Control, w: Array, alpha: Array | None) -> None:
+        loss, y, dual = read.loss, read.y, AugmentedDual(read)
+        dual.intercept = control.resumed.get("intercept", dual.intercept)
+        count = 0
 
         def report(alpha: Array) -> None:
             nonlocal count
@@ -139,18 +133,15 @@ class SmoothDual(Method):
                 return
             alpha = np.clip(loss.project(alpha, y, read.bias), dual.lower, dual.upper)
             s, w, f = dual.at(alpha)
-            lower, upper, theta = read.lower(alpha, s), read.upper(f, w, s), read.reach * w
-            state = kept(w=w, alpha=alpha, intercept=dual.intercept)
-            if control.report(lower, upper, point=theta, proof=alpha, machines=[alpha], state=state):
+            upper = read.upper(f, w, s)
+            if report_on_ball(read, control, w, alpha, s, upper, intercept=dual.intercept):
                 raise Done
             if count >= self.max_iterations:
                 control.stopped = f"{self.max_iterations} iterations were made"
                 raise Done
 
-        earlier = warm_start(read, control)[1]
-        dual.intercept = control.resumed.get("intercept", dual.intercept)
-        first = loss.response(np.zeros(y.size), y) if earlier is None else loss.project(earlier, y, read.bias)
-        alpha = np.clip(first, dual.lower, dual.upper)
+        alpha = loss.response(np.zeros(y.size), y) if alpha is None else loss.project(alpha, y, read.bias)
+        alpha = np.clip(alpha, dual.lower, dual.upper)
         options = {
             "maxiter": INNER_ITERATIONS,
             "maxcor": CORRECTIONS,
@@ -159,12 +150,12 @@ class SmoothDual(Method):
             "maxfun": 10 * INNER_ITERATIONS,
         }
         bounds = list(zip(dual.lower, dual.upper, strict=True))
-        while True:
-            found = minimize(
-                dual, alpha, jac=True, method="L-BFGS-B", bounds=bounds, callback=report, options=options
-            )
-            alpha = found.x
-            dual.intercept += dual.penalty * float(alpha.sum())
-            if found.nit == 0:
-                count = self.max_iterations
-            report(alpha)
+        with suppress(Done):
+            while True:
+                found = minimize(
+                    dual, alpha, jac=True, method="L-BFGS-B", bounds=bounds, callback=report, options=options
+                )
+                alpha = found.x
+                dual.intercept += dual.penalty * float(alpha.sum())
+                count = self.max_iterations if found.nit == 0 else count
+                report(alpha)

@@ -9,15 +9,12 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.atoms.affine.add_expr import AddExpression
 
-from kernelopt.certificates.lower.closed import bound_over
 from kernelopt.certificates.lower.minorants import Minorant, constant, minorant, near_minorant, total
 from kernelopt.errors import MethodError
 from kernelopt.fidelities import Radial
 from kernelopt.language.penalty import weighted
 from kernelopt.methods.mirror_descent.training import TrainedMachine, Trainer
 from kernelopt.numerics.ball import Ball
-from kernelopt.numerics.rounding import NORM_ROUNDINGS
-from kernelopt.numerics.rounding import gamma as roundings
 from kernelopt.structure.affine import flat
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.learning import read_pieces
@@ -27,7 +24,7 @@ from kernelopt.structure.structure import Point, Structure, kept_in_structure
 from kernelopt.structure.trees import nodes, number, short
 from kernelopt.validation import Array
 
-FEW_ROUNDINGS = 64  # beside one per term, more than a term of a minorant takes in its last operations
+LINEARIZED = Ball(1.0, 2.0**-46)  # times a number of a linearization, which cvxpy computes: 64 roundings
 REWEIGHTINGS = 3  # iterations of the weights w_i; every one gives a valid bound, and the first gain most
 MIN_DISTANCE = 1e-9  # relative to the target: a smaller distance has the weight of this one, which is finite
 
@@ -71,7 +68,7 @@ class EvaluatedPoint(NamedTuple):
 
 
 class SharpBound(NamedTuple):
-    """A dual point, the points that belong to its subgradients, and its lower bound."""
+    """A dual point, the points that belong to its subgradients, and its lower bound but for rounding."""
 
     dual: DualPoint
     points: list[Array]
@@ -112,8 +109,13 @@ class Composite:
             Evaluator(self.structure).write(self.point(points))
         for c, term in self.other_terms:
             value += c * number(term)
-            for G, slope in zip(gradients, subgradient(term, self.pieces), strict=True):
-                G += c * slope
+            slopes = term.grad
+            for G, piece in zip(gradients, self.pieces, strict=True):
+                slope = slopes.get(piece.variable, 0.0)
+                if slope is None:
+                    raise MethodError(f"{short(term)} has no subgradient at a point that it was asked for.")
+                found = np.broadcast_to(flat(slope), piece.variable.size).reshape(G.shape, order="F")
+                G += c * (found + found.T) / 2
         constant = value - sum(float(np.vdot(G, X)) for G, X in zip(gradients, points, strict=True))
         return value, [np.asarray(constant), *gradients]
 
@@ -131,47 +133,44 @@ class Composite:
 
         where alpha and U are projected on their domains first.
         """
-        return self.without_fidelities(dual) + self.of_fidelities(dual.subgradients)
-
-    def without_fidelities(self, dual: DualPoint) -> Minorant:
-        """Return `minorant` without the terms of the fidelities."""
         below = constant(self.offset)
         if self.other_terms:
-            numbers = [np.ravel(G) for G in dual.linearization]
-            at_zero, *slopes = (Ball(G, roundings(FEW_ROUNDINGS) * np.abs(G)) for G in numbers)
+            at_zero, *slopes = (Ball(np.ravel(G)) * LINEARIZED for G in dual.linearization)
             variables = [piece.variable for piece in self.pieces]
             below = below + Minorant(at_zero.sum(), dict(zip(variables, slopes, strict=True)))
-        risks = zip(self.trainers, dual.alphas, dual.gammas, strict=True)
-        for trainer, alpha, gamma in risks:  # |gamma|_p <= 1 but for rounding
-            shrunk = gamma * (1 - roundings(gamma.size + NORM_ROUNDINGS))
-            below = below + minorant(trainer.risk, alpha, gamma=shrunk, factor=trainer.factor)
-        return below
-
-    def of_fidelities(self, subgradients: list[Array]) -> Minorant:
-        """Return the terms of the fidelities in `minorant`."""
-        near = zip(self.fidelities, subgradients, strict=True)
-        return total(near_minorant(term, U) for (_, term), U in near)
-
-    def slopes(self, dual: DualPoint) -> list[Array]:
-        """Return about the gradients of `minorant`, without bounds of their errors, which take longer."""
-        found = {
-            p.variable: np.ravel(G).copy() for p, G in zip(self.pieces, dual.linearization[1:], strict=True)
-        }
         for trainer, alpha, gamma in zip(self.trainers, dual.alphas, dual.gammas, strict=True):
-            alpha = trainer.project(alpha)
+            below = below + minorant(trainer.risk, alpha, gamma=trainer.inside(gamma), factor=trainer.factor)
+        near = zip(self.fidelities, dual.subgradients, strict=True)
+        return below + total(near_minorant(term, U) for (_, term), U in near)
+
+    def affine(self, dual: DualPoint, fidelities: bool = True) -> tuple[float, list[Array]]:
+        """Return about the constant and the gradients of `minorant`: bounds of the errors take longer.
+
+        Without `fidelities` their terms are left out.
+        """
+        at_zero, *gradients = (np.array(G) for G in dual.linearization)
+        value, slopes = self.offset + float(at_zero), self.point(gradients)
+        for trainer, alpha, gamma in zip(self.trainers, dual.alphas, dual.gammas, strict=True):
+            alpha, learner = trainer.project(alpha), trainer.risk.learner
+            value += trainer.factor * learner.loss.dual_value(alpha, learner.y)
             for parts, each in zip(trainer.risk.weighted, gamma, strict=True):
                 for read, grams in parts:
                     c = np.outer(alpha, alpha).ravel() if grams is None else grams.forms(alpha)
-                    for variable, matrix in read.matrices.items() if read is not None else ():
-                        found[variable] -= trainer.factor / (2 * each) * (matrix.T @ c)
-        for (_, term), U in zip(self.fidelities, dual.subgradients, strict=True):
-            found[term.variable] += term.price * term.fidelity.project(U).ravel()
-        return [found[p.variable].reshape(p.variable.shape) for p in self.pieces]
+                    c = -trainer.factor / (2 * each) * c
+                    value += 0.0 if read is None else float(read.constant @ c)
+                    for variable, matrix in () if read is None else read.matrices.items():
+                        slopes[variable.id] += np.reshape(matrix.T @ c, variable.shape)
+        for (k, term), U in zip(self.fidelities, dual.subgradients if fidelities else (), strict=False):
+            U = term.fidelity.project(U)
+            value -= float(term.conjugate_cost(U).mid)
+            gradients[k] += term.price * U
+        return value, gradients
 
-    def gradients(self, below: Minorant) -> list[Array]:
-        """Return the gradients of an affine function by the variables."""
-        falls = below.falls(self.pieces)
-        return [-np.reshape(falls[p.variable].mid, p.variable.shape) for p in self.pieces]
+    def least(self, dual: DualPoint) -> float:
+        """Return about the minimum of `minorant` over the pieces."""
+        value, gradients = self.affine(dual)
+        pairs = zip(self.pieces, gradients, strict=True)
+        return value - sum(piece.support({piece.variable: Ball(-np.ravel(G))}) for piece, G in pairs)
 
     def sharpened(self, dual: DualPoint, points: list[Array]) -> SharpBound:
         """Return the bound of a dual point with subgradients U that raise it, and the points X of these.
@@ -186,8 +185,7 @@ class Composite:
         replaced by the square that touches it from above, w_i = 1 / (2 s_i), see `Radial.scale`. Then X and
         the w_i are iterated from `points`.
         """
-        below = self.without_fidelities(dual)
-        gradients, points = self.gradients(below), list(points)
+        (_, gradients), points = self.affine(dual, fidelities=False), list(points)
         subgradients = list(dual.subgradients)
         for k, piece in enumerate(self.pieces):
             near = [(i, f) for i, (position, f) in enumerate(self.fidelities) if position == k]
@@ -201,26 +199,14 @@ class Composite:
                 points[k] = piece.project(mean - gradients[k] / (2 * sum(v)))
                 for w, (i, f) in zip(weights, near, strict=True):
                     subgradients[i] = 2 * w * (points[k] - f.target)
-        lower = bound_over(self.pieces, below + self.of_fidelities(subgradients)).value
-        return SharpBound(dual._replace(subgradients=subgradients), points, lower)
+        sharp = dual._replace(subgradients=subgradients)
+        return SharpBound(sharp, points, self.least(sharp))
 
 
 def square_weight(term: FidelityTerm, radial: Radial, X: Array) -> float:
     """Return w = 1 / (2 s(|X - S|)): w |X - S|^2 plus a constant touches the fidelity from above at X."""
     length, size = (float(np.linalg.norm(D)) for D in (X - term.target, term.target))
     return float(1 / (2 * radial.scale(np.array([max(length, MIN_DISTANCE * (size or 1.0))]))[0]))
-
-
-def subgradient(term: cp.Expression, pieces: list[Budget]) -> list[Array]:
-    """Return a subgradient of a convex term at the current point, by every piece."""
-    by_variable, found = term.grad, []
-    for piece in pieces:
-        slope, shape = by_variable.get(piece.variable, 0.0), piece.variable.shape
-        if slope is None:
-            raise MethodError(f"{short(term)} has no subgradient at a point that it was asked for.")
-        G = np.broadcast_to(flat(slope), piece.variable.size).reshape(shape, order="F")
-        found.append((G + G.T) / 2)
-    return found
 
 
 @kept_in_structure

@@ -105,18 +105,15 @@ class MirrorDescent(Method):
         if control.resumed:
             run.restore(control.resumed)
         with control:
-            for count in range(self.max_iterations):
+            for count in control.counted(self.max_iterations):
                 last = count == self.max_iterations - 1 or control.out_of_time
-                reporting = last or count % REPORT_EVERY == 0
                 gap = max(control.tol, control.gap) * max(abs(control.upper), control.floor)
-                found, lower, proof = run.step(MACHINE_ACCURACY * gap, reporting)
+                found, lower, proof = run.step(MACHINE_ACCURACY * gap, last or count % REPORT_EVERY == 0)
                 if best is None or found.value < control.upper:
                     best = found
                 point = match.point(found.points)
                 if control.report(lower, found.value, point=point, proof=proof, state=run.state):
                     break
-            else:
-                control.stopped = f"{self.max_iterations} iterations were made"
         if best is None:
             return None
         with control.certifying():
@@ -173,15 +170,30 @@ class MirrorDescentRun:
     def step(self, slack: float, reporting: bool) -> tuple[EvaluatedPoint, float, DualPoint]:
         """Make one step; return the best evaluated point, a lower bound, and the dual point that proves it.
 
-        The bound is minus infinity unless `reporting`. `slack` is the allowed gap of the machines.
+        The bound is minus infinity unless `reporting`. Then it is the largest of the bounds of the averaged
+        dual point and of the dual points of the evaluated points. `slack` is the allowed gap of the machines.
         """
         self.here = here = self.problem.evaluate(self.steps.points, self.here, slack)
         check()
-        weight = self.steps.move(self.problem.slopes(here.dual))
+        weight = self.steps.move(self.problem.affine(here.dual)[1])
         self.weight += weight
         share = weight / self.weight if self.weight > 0 else 1.0
         self.average = here.dual if self.average is None else self.average.combined(here.dual, share)
-        return self._bounds(here, self.average, slack) if reporting else (here, -np.inf, self.average)
+        if not reporting:
+            return here, -np.inf, self.average
+        # The extra point is the newest iterate, with the pieces that `sharpened` replaces for the average.
+        check()
+        start = self.steps.newest if self.use_extra else here.points
+        proofs, evaluated = [self.problem.sharpened(self.average, start)], [here]
+        if self.use_extra:
+            self.extra = self.problem.evaluate(proofs[0].points, self.extra, slack)
+            evaluated.append(self.extra)
+        for at in evaluated:
+            check()  # each of these bounds takes eigendecompositions
+            proofs.append(self.problem.sharpened(at.dual, at.points))
+        proof = max(proofs, key=lambda proof: proof.lower).dual
+        lower = bound_over(self.problem.pieces, self.problem.minorant(proof)).value
+        return min(evaluated, key=lambda at: at.value), lower, proof
 
     def state(self) -> State:
         """Return the state of the sequence, and of the average of its dual variables."""
@@ -193,26 +205,6 @@ class MirrorDescentRun:
         self.weight = state["weight"]
         self.steps.restore(state)
         self.average = None if state["average"] is None else DualPoint(*state["average"])
-
-    def _bounds(
-        self, here: EvaluatedPoint, average: DualPoint, slack: float
-    ) -> tuple[EvaluatedPoint, float, DualPoint]:
-        """Return the best evaluated point, the largest lower bound, and its dual point.
-
-        Bounds are those of the averaged dual point, and of the dual points of the evaluated points. The extra
-        point is the newest iterate, with the pieces that `sharpened` replaces for the average.
-        """
-        start = self.steps.newest if self.use_extra else here.points
-        check()
-        proofs, evaluated = [self.problem.sharpened(average, start)], [here]
-        if self.use_extra:
-            self.extra = self.problem.evaluate(proofs[0].points, self.extra, slack)
-            evaluated.append(self.extra)
-        for at in evaluated:
-            check()  # each of these bounds takes eigendecompositions
-            proofs.append(self.problem.sharpened(at.dual, at.points))
-        best = max(proofs, key=lambda proof: proof.lower)
-        return min(evaluated, key=lambda at: at.value), best.lower, best.dual
 
 
 def certify_dual(

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelopt.learner import blocks_at, learn
+from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.norms import conjugate_exponent, minimizing_weights
 from kernelopt.structure.structure import Point, RiskTerm
 from kernelopt.validation import Array
@@ -61,6 +62,12 @@ class Trainer:
         """Return the projection of alpha on the domain of the dual."""
         learner = self.risk.learner
         return learner.loss.project(alpha, learner.y, learner.bias is not None)
+
+    def inside(self, gamma: Array) -> Array | None:
+        """Return gamma with |gamma|_p <= 1 in exact arithmetic; None where all gamma_i are 1."""
+        if np.isinf(self.p):
+            return None
+        return (Ball(gamma) / float(Ball(gamma).norm(self.p).above)).below
 
     def train(self, point: Point, last: TrainedMachine | None, slack: float) -> TrainedMachine:
         """Return the machine at a point, started at the last one, with a gap of about `slack`.

@@ -2,58 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kernelopt.errors import InputError
-from kernelopt.fidelities import Fidelity, Proximal, Radial
+from kernelopt.certificates import Certificate
+from kernelopt.certificates.lower.near import Proof, lower_bound
+from kernelopt.fidelities import Proximal, Radial
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost, Method, Outcome
-from kernelopt.methods.similarity.admm import admm_iterates
-from kernelopt.methods.similarity.certificate import certify_iterate
-from kernelopt.methods.similarity.iterate import Iterate
-from kernelopt.methods.similarity.reweighted import reweighted_iterates
+from kernelopt.methods.results import closed_certificate
 from kernelopt.methods.similarity.settings import SETTINGS
-from kernelopt.methods.similarity.spectra.ascent import quadratic_curve
-from kernelopt.methods.similarity.squared import squared_iterates
 from kernelopt.methods.sizing import CLOSED_SECONDS
 from kernelopt.numerics.decompositions import FACTORS, PRODUCT, VALUES
-from kernelopt.structure.nearness import Nearness, read_nearness
+from kernelopt.numerics.factors import semidefinite_beyond
+from kernelopt.structure.evaluation import Evaluator
+from kernelopt.structure.nearness import Block, Nearness, read_nearness
 from kernelopt.structure.structure import Structure, every_multiplier
 from kernelopt.validation import Array, whole
+
+if TYPE_CHECKING:
+    from kernelopt.methods.similarity.schemes import Iterate
 
 REMEDY = "Try method='exact' if it fits, or accept the bounds."
 
 
-class Scheme(NamedTuple):
-    """An iteration for one kind of fidelity, and its cost in eigendecompositions of each kernel."""
-
-    iterates: Callable[[Nearness, Control], Iterator[Iterate]]
-    decompositions: int  # measured, to a gap of 1e-5
-    free_trace_factor: int = 1  # how many times as many where a trace is free, measured
-
-
-def scheme_of(fidelity: Fidelity) -> Scheme | None:
-    """Return the scheme for the methods that a fidelity has, None if it has neither of the two protocols."""
-    if isinstance(fidelity, Radial):
-        if fidelity.quadratic:
-            return Scheme(partial(squared_iterates, radial=fidelity), 3)
-        return Scheme(partial(reweighted_iterates, radial=fidelity), 15)
-    if isinstance(fidelity, Proximal):
-        return Scheme(partial(admm_iterates, proximal=fidelity), 150, 5)
-    return None
-
-
 class Match(NamedTuple):
-    """The problem as kernels near similarities, and the scheme for its fidelity."""
+    """The problem as kernels near similarities."""
 
     structure: Structure
     problem: Nearness
-    scheme: Scheme
 
 
 @dataclass(frozen=True)
@@ -89,27 +68,24 @@ class FirstOrderDual(Method):
         problem = read_nearness(structure)
         if isinstance(problem, str):
             return problem
-        scheme = scheme_of(problem.fidelity)
-        if scheme is None:
+        learner, any_of = problem.risk.learner, "('mirror-descent' and 'exact' take any)"
+        if not isinstance(problem.fidelity, Radial | Proximal):
             return (
-                f"its fidelity {problem.fidelity!r} states neither a scale nor a proximal operator "
-                "('mirror-descent' and 'exact' take any)"
+                f"its fidelity {problem.fidelity!r} states neither a scale nor a proximal operator {any_of}"
             )
-        learner = problem.risk.learner
-        try:
-            quadratic_curve(learner.loss, learner.y)
-        except InputError:
-            return (
-                f"its loss must be one of the hinges or the squared loss, not {learner.loss!r} "
-                "('mirror-descent' and 'exact' take any)"
-            )
-        return Match(structure, problem, scheme)
+        curve = learner.loss.curve(learner.y)
+        bounded = np.isfinite(curve.lower) & np.isfinite(curve.upper) | (curve.curvature > 0)
+        if not learner.loss.quadratic or curve.l1.any() or not bounded.all():
+            return f"its loss must be one of the hinges or the squared loss, not {learner.loss!r} {any_of}"
+        return Match(structure, problem)
 
     def cost(self, match: Match) -> Cost:
-        _, problem, scheme = match
-        N, m = problem.n_points, len(problem.blocks)
-        free = any(block.total is None for block in problem.blocks)
-        iterations = scheme.decompositions * (scheme.free_trace_factor if free else 1)
+        _, problem = match
+        N, m, fidelity = problem.n_points, len(problem.blocks), problem.fidelity
+        # Decompositions of each kernel: measured, to a gap of 1e-5
+        iterations = 3 if fidelity.quadratic else 15
+        if not isinstance(fidelity, Radial):
+            iterations = 750 if any(block.total is None for block in problem.blocks) else 150
         learns_matrices = problem.blocks[0].V is None
         one = SETTINGS.fixed_seconds + (
             SETTINGS.decomposition_seconds * N**3 if learns_matrices else SETTINGS.passes_seconds * N**2
@@ -127,25 +103,29 @@ class FirstOrderDual(Method):
         )
 
     def run(self, match: Match, control: Control) -> Outcome | None:
-        structure, problem, scheme = match
+        from kernelopt.methods.similarity import schemes  # not at the top: it imports numba
+
+        structure, problem = match
         best: Iterate | None = None
+        radial = isinstance(problem.fidelity, Radial)
+        iterates: Any = schemes.reweighted_iterates if radial else schemes.admm_iterates
         with control:
-            for iterate in scheme.iterates(problem, control):
-                bounds = np.array([iterate.lower, iterate.upper])
-                lower, upper = (problem.factor * bounds + problem.offset).tolist()
+            runs = zip(
+                control.counted(self.max_iterations),
+                iterates(problem, control, problem.fidelity),
+                strict=False,
+            )
+            for _, iterate in runs:
+                lower, upper = (problem.factor * b + problem.offset for b in (iterate.lower, iterate.upper))
                 slack = SETTINGS.bound_rounding * abs(upper)
                 if best is None or upper + slack < control.upper:
                     best = iterate
                 point: dict[int, Array] = {}
                 if control.callback is not None:  # a decomposition
                     point = {b.piece.variable.id: x for b, x in zip(problem.blocks, iterate.X(), strict=True)}
-                stop = control.report(
+                if control.report(
                     lower - slack, upper + slack, point=point, proof=iterate.proof, state=iterate.state
-                )
-                if stop:
-                    break
-                if control.iterations >= self.max_iterations:
-                    control.stopped = f"{self.max_iterations} iterations were made"
+                ):
                     break
         if best is None:
             return None
@@ -159,3 +139,32 @@ class FirstOrderDual(Method):
             iterations=control.iterations,
             remedy=REMEDY,
         )
+
+
+def certify_iterate(
+    structure: Structure, problem: Nearness, best: Iterate, proof: Proof
+) -> tuple[Certificate, dict[int, float]]:
+    """Return the certificate of a primal and a dual point, and the multipliers of the traces by position.
+
+    Of the iterations only the two points are used. The upper bound is the objective at X, see `feasible`,
+    with the risk of the machine of alpha and gamma. The lower bound is that of `lower_bound`.
+    """
+    X = [feasible(block, x) for block, x in zip(problem.blocks, best.X(), strict=True)]
+    point = {block.piece.variable.id: x for block, x in zip(problem.blocks, X, strict=True)}
+    upper, machines = Evaluator(structure, [(best.alpha, 1 / best.gamma)]).outward(point)
+    lower, multipliers = lower_bound(problem, proof, upper)
+    return closed_certificate(structure, lower, upper, point, [proof.alpha], machines), multipliers
+
+
+def feasible(block: Block, X: Array) -> Array:
+    """Return X made positive semidefinite beyond rounding, or non-negative, and scaled to its trace."""
+    if block.V is None:
+        X = (X + X.T) / 2
+        margin = SETTINGS.roundings * (len(X) + 2) * np.finfo(float).eps * float(np.trace(X))
+        if not semidefinite_beyond(X, margin):
+            X = block.piece.project(X)
+        size = float(np.trace(X))
+    else:
+        X = np.maximum(X, 0.0)
+        size = float(X.sum())
+    return X if block.total is None or not size > 0 else X * (block.total / size)

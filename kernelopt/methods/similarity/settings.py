@@ -21,17 +21,14 @@ class Settings:
     passes_seconds: float = 2e-8
     # Measured seconds for each entry of a matrix, of the enclosure of its fidelities
     enclosure_seconds: float = 1.5e-7
-    # Squared distances.
-    squared_steps: int = 2000  # accelerated steps between two reports, at most
-    gap_reduction: float = 0.1  # the next report follows when the gap is this share of the present one
-    # Of the allowed gap: the rest is left for the rounding bounds of the certificate
-    squared_accuracy: float = 0.9
     # Reweighted squares.
     # Of the first inner problem: its weights are a guess, and not worth an exact solution
     first_steps: int = 3
     reweighted_steps: int = 200  # of each later inner problem, at most
-    # Of the larger of the allowed gap and the present gap: the gap of the inner problem
-    inner_accuracy: float = 0.3
+    # The gap of the inner problem, of the allowed gap and of the present gap. For squares it is that of the
+    # problem: the rest is left for the rounding bounds of the certificate.
+    squared_accuracies: tuple[float, float] = (0.9, 0.1)
+    reweighted_accuracies: tuple[float, float] = (0.3, 0.3)
     # Relative to |S|: a smaller |K - S| has the scale of this one, so that W stays finite
     min_distance: float = 1e-6
     # Relative to |S|: the first distance where the projection of the mean is S itself
@@ -42,7 +39,7 @@ class Settings:
     first_reports: int = 2  # iterations that are reported at the start
     gap_share: float = 0.5  # of the present gap, to which the inner problem is solved
     admm_accuracy: float = 0.1  # of the allowed gap, to which it is solved at least
-    roundings: int = 4  # times gamma_n tr X: the rounding of a product V diag(w) V' and that of the proof
+    roundings: int = 2  # times n eps tr X: the rounding of a product V diag(w) V' and that of the proof
     # The inner problem.
     # Steps times entries of the kernels, that take some hundredths of a second: no thread
     short_work: float = 1e7

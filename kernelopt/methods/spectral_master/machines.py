@@ -119,11 +119,9 @@ class Machines:
                 return np.zeros(alpha.size, dtype=bool), np.zeros(0)
             free = np.asarray(second > 0)
             return free, 1 / second[free]
-        _, curvature, l1, lower, upper = loss.curve(y)
-        width = np.where(np.isfinite(upper - lower), upper - lower, np.abs(alpha).max(initial=0.0))
-        margin = SETTINGS.free * width
-        free = (alpha > lower + margin) & (alpha < upper - margin) & ~((l1 > 0) & (np.abs(alpha) <= margin))
-        return free, curvature[free]
+        curve = loss.curve(y)
+        free = curve.free(alpha, SETTINGS.free)
+        return free, curve.curvature[free]
 
     def predicted(self, trained: Trained, mu: Array) -> Array:
         """Return about the alpha at the weights mu, from the derivative at those of `trained`."""

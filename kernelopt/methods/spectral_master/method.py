@@ -150,7 +150,7 @@ class SpectralMasterRun:
         )
         subspace.add(control.resumed.get("V", random))
         lower = -np.inf
-        for _ in range(self.method.max_iterations):
+        for _ in control.counted(self.method.max_iterations):
             control.check()
             distance = best.value - lower if np.isfinite(lower) else abs(best.value)
             distance = max(distance, 0.1 * control.tol * abs(best.value))
@@ -168,15 +168,11 @@ class SpectralMasterRun:
             trained = machines.train(at.centre + share * (solution.mu - at.centre), predicted)
             if trained.value < best.value:
                 self.best = best = trained
-            if self.report(trained, lower, proof):
-                return
-            if control.stalled:
-                control.stopped = "its bounds no longer come nearer: it is limited by rounding"
+            if self.report(trained, lower, proof) or control.stall():
                 return
             master.add(trained.cut, best.mu)
             subspace.reduce(best.mu)
             subspace.add(vectors[:, values < NEARLY_ACTIVE])
-        control.stopped = f"{self.method.max_iterations} iterations were made"
 
     def first_weights(self) -> Array:
         """Return those of a checkpoint, moved to the centre until K is PSD, or the centre without one."""

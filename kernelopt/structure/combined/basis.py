@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelopt.numerics.ball import Ball, accumulated
+from kernelopt.numerics.ball import Ball
 from kernelopt.validation import Array, Mask
 
 STRONG = 1e-8  # of the largest eigenvalue of a Gram matrix: those below are computed in another pass
@@ -117,11 +117,11 @@ def deviation(T: Array, flat: Array, norms: Array, order: int) -> float:
     G = gram_matrix(matrices, order)
     own = (Ball(G) - np.eye(len(G))).norm(2)
     # The entries of a combination have errors whose norm is at most gamma_m sum_i |t_i| |K_i|.
-    errors = Ball(accumulated(0.0, np.abs(T).T @ norms, len(norms) + 4).rad).norm(2)
+    errors = Ball(Ball.computed(0.0, np.abs(T).T @ norms, len(norms) + 4).rad).norm(2)
     of_entries = errors * (errors + 1) * 2 * Ball(len(G)).root(2)
     return float((own + of_entries + product_error(G, order)).above)
 
 
 def product_error(G: Array, order: int) -> float:
     """Return a bound of the Frobenius norm of the errors of `gram_matrix`, for matrices of norm one."""
-    return float(accumulated(0.0, len(G), 2 * order + 16).rad)
+    return float(Ball.computed(0.0, len(G), 2 * order + 16).rad)

@@ -26,28 +26,16 @@ def case(seed=3):
 
 
 KS, Y = case()
-
-
 R = np.trace(KS, axis1=1, axis2=2)
-
-
 TRACE = float(N)
-
-
 CRITERIA = {
     "hard margin": {"C": np.inf, "tau": 0.0},
     "1-norm": {"C": 0.6, "tau": 0.0},
     "2-norm": {"C": np.inf, "tau": 0.5},
     "general": {"C": 0.6, "tau": 0.5},
 }
-
-
 criteria = pytest.mark.parametrize("criterion", CRITERIA.values(), ids=CRITERIA)
-
-
 ALL_CRITERIA = [*CRITERIA.values(), {"tau": "learned"}]
-
-
 with_learned = pytest.mark.parametrize("criterion", ALL_CRITERIA, ids=[*CRITERIA, "learned tau"])
 
 

@@ -7,13 +7,13 @@ from functools import cache
 import cvxpy as cp
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
+from scipy.optimize import linprog, minimize_scalar
 
+import kernelopt as ko
 from formulations import lanckriet
 from tests import problems
 from tests.every import every
 from tests.formulations.lanckriet.cases import (
-    ALL_CRITERIA,
     CRITERIA,
     KS,
     TRACE,
@@ -30,8 +30,10 @@ from tests.formulations.lanckriet.cases import (
     random_kernels,
     root,
     slack_loss,
+    vectors,
     with_learned,
 )
+from tests.formulations.lanckriet.test_sdp import balanced
 from tests.problems import solved
 
 
@@ -109,20 +111,6 @@ def test_kernels_with_weight_have_the_largest_form(criterion):
     assert (forms <= forms[used].mean() * (1 + 1e-4)).all()
 
 
-@every(("criterion", "weights"), [(CRITERIA["general"], "free"), (ALL_CRITERIA[-1], "nonnegative")])
-def test_zero_kernels_are_dropped(criterion, weights):
-    plain = learned(lanckriet.margin(KS[:2], Y, **criterion, weights=weights))
-    Ks = np.stack([KS[0], np.zeros((N, N)), KS[1]])
-    solution = learned(lanckriet.margin(Ks, Y, **criterion, weights=weights))
-    assert solution.value == close(plain.value)
-    assert solution.weights.shape == (3,) and solution.weights[1] == 0
-    assert solution.weights[[0, 2]] == pytest.approx(plain.weights, abs=1e-4)
-    with pytest.raises(
-        ValueError, match="at least one kernel must be different from zero, got 2 zero kernels"
-    ):
-        lanckriet.margin(np.zeros((2, N, N)), Y, **criterion, weights=weights)
-
-
 @with_learned
 def test_the_block_norm_has_the_same_value_and_weights(criterion):
     c, C = float(N), criterion.get("C", np.inf)
@@ -155,56 +143,9 @@ def test_the_block_norm_has_the_same_value_and_weights(criterion):
         assert two.tau == pytest.approx(one.tau, abs=1e-4)
 
 
-def rescaled():
-    scales = np.array([0.1, 3.0, 20.0])
-    return scales[:, None, None] * KS, Y, lambda mu: mu * scales
-
-
-def permuted_kernels():
-    order = [2, 0, 1]
-    return KS[order], Y, lambda mu: mu[np.argsort(order)]
-
-
-def permuted_points():
-    rng = np.random.default_rng(0)
-    order = np.concatenate([rng.permutation(n), n + rng.permutation(N - n)])
-    return KS[:, order][:, :, order], Y[order[:n]], lambda mu: mu
-
-
-def split_in_two():
-    return np.concatenate([KS, [KS[2] / 3]]), Y, lambda mu: mu[:3] + np.array([0, 0, mu[3] / 3])
-
-
-def with_zero():
-    return np.concatenate([KS, [np.zeros((N, N))]]), Y, lambda mu: mu[:3]
-
-
-def with_constant():
-    return np.concatenate([KS, [np.ones((N, N))]]), Y, lambda mu: mu[:3]
-
-
-CHANGES = [rescaled, permuted_kernels, permuted_points, split_in_two, with_zero, with_constant]
-
-
 @cache
 def at_common_trace(**criterion):
     return learned(lanckriet.margin(KS, Y, **criterion, trace=TRACE))
-
-
-@every(("change", "criterion"), [*zip(CHANGES, [*ALL_CRITERIA, CRITERIA["1-norm"]], strict=True)])
-def test_invariances_of_learned_weights(criterion, change):
-    """Every change at one criterion; at random ones in test_properties.py."""
-    plain = at_common_trace(**criterion)
-    Ks, y, back = change()
-    solution = learned(lanckriet.margin(Ks, y, **criterion, trace=TRACE))
-    assert solution.value == close(plain.value)
-    assert back(solution.weights) == pytest.approx(plain.weights, abs=1e-3)
-    if change is with_constant:
-        assert solution.weights[3] <= 1e-5
-    if change is split_in_two:
-        assert not solution.weights_unique  # compare kernels, not weights
-    if change is not permuted_points:
-        assert solution.kernel == pytest.approx(plain.kernel, abs=1e-3)
 
 
 @every(("criterion", "kappa"), alternating((0.3, 5.0)))
@@ -239,3 +180,146 @@ def test_learning_is_never_worse_than_a_single_scaled_kernel(criterion, weights)
     # Lanckriet 4.6
     _, solution = on_data(weights, **criterion)
     assert solution.value <= least_of_single_kernels(**criterion) * (1 + 1e-7)
+
+
+def bracket(alpha, mu, tau, C, c, ridge=None):
+    """Lanckriet 8.1 to 8.3 from any unsigned alpha and mu; `ridge` is the candidate of a learned tau."""
+    # 1. repair alpha
+    a = balanced(alpha.copy(), Y, C)
+    assert (a >= 0).all() and (a <= C).all() and abs(Y @ a) <= 1e-12 * a.sum()
+    # 2. repair mu
+    mu = np.maximum(mu, 0)
+    if ridge is not None:
+        scale = c / (mu @ R + N * max(ridge, 0))
+        mu, tau = scale * mu, scale * max(ridge, 0)
+    else:
+        mu = c * mu / (mu @ R)
+    # 3. lower bound
+    G = KS[:, :n, :n] * np.outer(Y, Y)
+    forms = np.einsum("i,mij,j->m", a, G, a) / R
+    Q = c * max(forms.max(), a @ a / N) if ridge is not None else c * forms.max() + tau * a @ a
+    s = min(a.sum() / Q, C / a.max())
+    lower = 2 * s * a.sum() - s**2 * Q
+    if np.isinf(C):
+        assert lower == close(a.sum() ** 2 / Q, 1e-12)
+    # 4. upper bound
+    g = np.tensordot(mu, KS[:, :n, :n], 1) @ (a * Y)
+    q = (a * Y) @ g
+    tight = (np.sqrt(R) * mu @ np.sqrt(forms * R)) ** 2 / c
+    if ridge is None:
+        assert tight <= q * (1 + 1e-12)
+    if np.isinf(C) and tau == 0:
+        b = -(g[Y > 0].min() + g[Y < 0].max()) / 2
+        rho = (Y * (g + b)).min()
+        return lower, (q / rho**2 if rho > 0 else np.inf), (tight / rho**2 if rho > 0 else np.inf)
+
+    def loss(b):
+        slack = np.maximum(1 - Y * (g + b), 0)
+        if tau == 0:
+            return 2 * C * slack.sum()
+        if np.isinf(C):
+            return (slack**2).sum() / tau
+        return np.where(slack <= tau * C, slack**2 / tau, 2 * C * slack - tau * C**2).sum()
+
+    if tau == 0:
+        h = min(loss(b) for b in Y - g)
+    else:
+        low, high = -10.0, 10.0
+        for _ in range(100):
+            b = (low + high) / 2
+            rising = Y @ np.minimum(np.maximum(1 - Y * (g + b), 0) / tau, C) < 0  # minus the derivative
+            low, high = (low, b) if rising else (b, high)
+        h = loss(b)
+    return lower, q + h, (tight if ridge is None else q) + h
+
+
+kinds = pytest.mark.parametrize("kind", ["orthonormal", "independent"])
+
+
+@every(("criterion", "kind"), [*zip(CRITERIA.values(), 2 * ("orthonormal", "independent"), strict=True)])
+def test_rank_one_forms_agree(criterion, kind):
+    V = vectors(kind)
+    assert np.linalg.matrix_rank(V) == 5
+    grams = ko.Grams.rank_one(V)
+    qp = learned(lanckriet.rank_one(V, Y, **criterion, trace=TRACE))
+    qcqp = learned(lanckriet.qcqp(grams, Y, **criterion, trace=TRACE))
+    sdp = learned(lanckriet.sdp(np.asarray(grams), Y, **criterion, trace=TRACE))
+    assert qp.value == close(qcqp.value) == close(sdp.value)
+    assert sdp.weights.min() >= -1e-6 * sdp.weights.max()
+    assert qp.weights == pytest.approx(qcqp.weights, abs=1e-3 * qp.weights.max())
+    assert qp.weights == pytest.approx(sdp.weights, abs=1e-3 * qp.weights.max())
+    assert (qp.weights > 1e-2 * qp.weights.max()).sum() > 1
+    if kind == "orthonormal":  # r_i = 1 over all N coordinates; the truncated vectors are not orthonormal
+        assert qp.weights.sum() == close(TRACE)
+        assert np.abs(V[:n].T @ V[:n] - np.eye(5)).max() > 0.1
+
+
+@criteria
+@kinds
+def test_rank_one_weights_are_multipliers(criterion, kind):
+    V, c = vectors(kind, seed=1), 3.0
+    C, tau = criterion["C"], criterion["tau"]
+    lengths = np.linalg.norm(V, axis=0)
+    flipped = (V[:n].T * Y) / lengths[:, None]
+    a, s = cp.Variable(n), cp.Variable()
+    domain = [a >= 0, Y @ a == 0] + ([] if np.isinf(C) else [a <= C])
+    above, below = flipped @ a <= s, -flipped @ a <= s
+    gain = 2 * cp.sum(a) - tau * cp.sum_squares(a) - c * cp.square(s)
+    value = solved(cp.Problem(cp.Maximize(gain), [*domain, above, below]))
+    mu = (above.dual_value + below.dual_value) / (2 * s.value * lengths**2)
+    assert mu @ lengths**2 == close(c)
+    assert omega((V * mu) @ V.T, Y, C, tau) == close(value)
+    solution = learned(lanckriet.rank_one(V, Y, **criterion, trace=c))
+    assert solution.value == close(value)
+    assert solution.weights == pytest.approx(mu, abs=1e-3 * mu.max())
+
+
+@kinds
+@pytest.mark.parametrize("c", [1.0, 5.0])
+def test_the_rank_one_hard_margin_is_a_linear_programme(kind, c):
+    V = vectors(kind, seed=2)
+    lengths, m = np.linalg.norm(V, axis=0), V.shape[1]
+    flipped = V[:n].T * Y
+    dual = linprog(
+        -np.ones(n), np.vstack([flipped, -flipped]), np.tile(lengths, 2), Y[None], [0.0], (0, None)
+    )
+    # the l1-norm machine: min sum |v_i| |w_i| s.t. y (V w + b) >= 1, with w = plus - minus
+    columns = np.hstack([V[:n], -V[:n], np.ones((n, 1)), -np.ones((n, 1))])
+    costs = np.concatenate([lengths, lengths, [0.0, 0.0]])
+    primal = linprog(costs, -Y[:, None] * columns, -np.ones(n), bounds=(0, None))
+    assert dual.status == primal.status == 0 and primal.x.size == 2 * m + 2
+    assert -dual.fun == close(primal.fun)
+    assert learned(lanckriet.rank_one(V, Y, trace=c)).value == close(primal.fun**2 / c)
+
+
+@pytest.mark.parametrize("C", [0.6, np.inf])
+def test_a_vector_may_vanish_on_the_labelled_points(C):
+    V = vectors("independent")
+    V[:n, 2] = 0.0
+    qp = learned(lanckriet.rank_one(V, Y, C=C, trace=TRACE))
+    without = learned(lanckriet.rank_one(np.delete(V, 2, axis=1), Y, C=C, trace=TRACE))
+    assert qp.weights[2] <= 1e-6 * qp.weights.max()  # it costs trace and helps nothing
+    assert qp.value == close(without.value)
+    assert learned(lanckriet.qcqp(ko.Grams.rank_one(V), Y, C=C, trace=TRACE)).value == close(without.value)
+    assert learned(lanckriet.block_norm(ko.Grams.rank_one(V), Y, C=C, trace=TRACE)).value == close(
+        without.value
+    )
+
+
+def test_a_zero_column_gets_no_weight():
+    V = vectors("independent")
+    V[:, 3] = 0.0
+    solution = learned(lanckriet.rank_one(V, Y, C=0.6))
+    assert solution.weights.shape == (5,) and solution.weights[3] == 0
+    assert solution.value == close(learned(lanckriet.rank_one(np.delete(V, 3, axis=1), Y, C=0.6)).value)
+
+
+@criteria
+def test_dependent_vectors_leave_room_for_negative_weights(criterion):
+    # v_1, v_2 and v_1 + v_2 span every symmetric matrix on a plane: K = a a' with any a in it is allowed.
+    V = vectors("independent", seed=4, m=2)
+    V = np.column_stack([V, V.sum(axis=1)])
+    free = learned(lanckriet.sdp(np.asarray(ko.Grams.rank_one(V)), Y, **criterion, trace=TRACE))
+    tied = learned(lanckriet.rank_one(V, Y, **criterion, trace=TRACE))
+    assert free.upper < tied.lower * (1 - 1e-3)
+    assert free.weights.min() < -1e-2

@@ -5,37 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from fractions import Fraction
-from itertools import chain, combinations
+from itertools import chain
 
 import numpy as np
 import pytest
 
 from formulations import linear_functional as lf
 from formulations.linear_functional.method.certificate import stage_certificate
-
-# ----------------------------------------------------------------- the same problem in rational arithmetic
-
-
-def rational(array):
-    return np.array([Fraction(float(entry)) for entry in np.ravel(array)], dtype=object).reshape(
-        np.shape(array)
-    )
-
-
-def eliminated(A, b):
-    """The solution of A x = b by Gaussian elimination, None where A is singular."""
-    n = len(b)
-    M = np.concatenate([A, np.reshape(b, (n, 1))], axis=1)
-    for i in range(n):
-        pivot = next((j for j in range(i, n) if M[j, i]), None)
-        if pivot is None:
-            return None
-        M[[i, pivot]] = M[[pivot, i]]
-        M[i] = M[i] / M[i, i]
-        for j in range(n):
-            if j != i and M[j, i]:
-                M[j] = M[j] - M[j, i] * M[i]
-    return M[:, n]
+from tests.formulations.linear_functional.cases import eliminated, exact_optimum, rational
 
 
 def exact_columns(Ks, v, alpha):
@@ -47,35 +24,6 @@ def exact_columns(Ks, v, alpha):
         A = rational(K)
         found.append(A @ eliminated(A + n * Fraction(float(alpha)) * unit, exact))
     return np.array(found, dtype=object).T
-
-
-def exact_optimum(X, v, ridge, weights):
-    """The least value over all supports whose equations are regular: some optimal weights have one."""
-    n, M = X.shape
-    v, ridge = rational(v), Fraction(float(ridge))
-    best = None if weights == "simplex" else v @ v / n
-    for S in chain.from_iterable(combinations(range(M), k) for k in range(1, M + 1)):
-        Y, k = X[:, list(S)], len(S)
-        size = k + (weights == "simplex")
-        A = np.array([[Fraction(0)] * size for _ in range(size)], dtype=object)
-        b = np.array([Fraction(0)] * size, dtype=object)
-        A[:k, :k], b[:k] = Y.T @ Y / n, Y.T @ v / n
-        for i in range(k):
-            A[i, i] += ridge
-        if weights == "simplex":
-            A[:k, k] = A[k, :k] = Fraction(1)
-            b[k] = Fraction(1)
-        found = eliminated(A, b)
-        if found is None or (weights != "free" and min(found[:k]) < 0):
-            continue
-        c = found[:k]
-        r = v - Y @ c
-        value = r @ r / n + ridge * (c @ c)
-        best = value if best is None else min(best, value)
-    return best
-
-
-# ---------------------------------------------------------------------------------------------- problems
 
 
 def low_rank(rng, n, integer):
@@ -170,9 +118,6 @@ def test_errors_of_the_columns_are_bounded_and_small(seed):
             assert off @ off <= Fraction(float(error)) ** 2
             size = np.linalg.norm(Ks[j], 2) * np.linalg.norm(found.coefficients[j]) + np.linalg.norm(v)
             assert error <= 1e-13 * size
-
-
-# ----------------------------------------------------------------------- functions that vanish, zero columns
 
 
 @pytest.mark.parametrize("weights", ["free", "nonnegative"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations
 
 import cvxpy as cp
 import numpy as np
@@ -17,10 +16,19 @@ from formulations.linear_functional.method.combination import Combination
 from formulations.linear_functional.method.filters import landweber
 from kernelopt.extend import on_simplex
 from tests.every import every
-from tests.formulations.linear_functional.cases import COLUMNS, KS, M, N, V, X, cases, learn
+from tests.formulations.linear_functional.cases import (
+    COLUMNS,
+    KS,
+    M,
+    N,
+    V,
+    X,
+    cases,
+    exact_optimum,
+    learn,
+    rational,
+)
 from tests.problems import points, solved
-
-# ------------------------------------------------------------ the second stage: Pereverzyev 2.1 to 3.2
 
 
 @cases
@@ -128,9 +136,6 @@ def test_the_polar_cone_is_reached_where_targets_do_not_help():
         assert bounds.gap <= 1e-13
 
 
-# --------------------------------------------------------- bounds in exact arithmetic: Pereverzyev 2.4
-
-
 KINDS = ("tall", "square", "wide", "nearly dependent", "repeated", "zero column", "exact fit", "spread")
 
 
@@ -154,48 +159,6 @@ def small_problem(kind, seed):
     return X, v
 
 
-def exact_solution(A, b):
-    """The solution of A x = b in fractions, None where A is singular."""
-    A = [[*row, value] for row, value in zip(A, b, strict=True)]
-    for k in range(len(A)):
-        pivot = next((i for i in range(k, len(A)) if A[i][k]), None)
-        if pivot is None:
-            return None
-        A[k], A[pivot] = A[pivot], A[k]
-        for i in range(len(A)):
-            if i != k and A[i][k]:
-                factor = A[i][k] / A[k][k]
-                A[i] = [a - factor * p for a, p in zip(A[i], A[k], strict=True)]
-    return [row[-1] / row[k] for k, row in enumerate(A)]
-
-
-def exact_optimum(X, v, ridge, weights):
-    """The least objective over all supports whose stationary point is unique and in the set.
-
-    Without a ridge some optimum has independent columns (on the simplex: affinely independent ones).
-    """
-    X, v = [[Fraction(x) for x in row] for row in X.tolist()], [Fraction(x) for x in v.tolist()]
-    n, M, ridge = len(v), len(X[0]), Fraction(ridge)
-    G = [[sum(row[i] * row[j] for row in X) / n + (i == j) * ridge for j in range(M)] for i in range(M)]
-    g = [sum(row[i] * value for row, value in zip(X, v, strict=True)) / n for i in range(M)]
-    best = None
-    for size in range(M + 1):
-        for S in combinations(range(M), size):
-            A, b = [[G[i][j] for j in S] for i in S], [g[i] for i in S]
-            if weights == "simplex":
-                A = [[*row, Fraction(1)] for row in A] + [[Fraction(1)] * size + [Fraction(0)]]
-                b = [*b, Fraction(1)]
-            c = exact_solution(A, b)
-            if c is None or (weights != "free" and any(x < 0 for x in c[:size])):
-                continue
-            c = c[:size]
-            r = [value - sum(row[j] * x for j, x in zip(S, c, strict=True))
-                 for row, value in zip(X, v, strict=True)]  # fmt: skip
-            found = sum(x * x for x in r) / n + ridge * sum(x * x for x in c)
-            best = found if best is None else min(best, found)
-    return best
-
-
 def good_weights(stage):
     """Weights near the optimum, found without the code that is tested."""
     M, root = stage.X.shape[1], np.sqrt(stage.n * stage.ridge)
@@ -213,7 +176,7 @@ def test_bounds_hold_in_exact_arithmetic(kind, weights, ridge):
     for seed in range(7):
         X, v = small_problem(kind, seed)
         stage = Combination(X, v, ridge, weights)
-        optimum = exact_optimum(X, v, ridge, weights)
+        optimum = exact_optimum(rational(X), v, ridge, weights)
         good = good_weights(stage)
         rng = np.random.default_rng(seed)
         for c in (good, good + 1e-7 * rng.normal(size=good.size), rng.normal(size=good.size), 0 * good + 1.0):

@@ -12,32 +12,14 @@ from kernelopt.extend import as_grams
 from tests.problems import CASES, labels, stack
 
 N = 12
-
-
 GRAMS = stack(N)  # of rank N, 2 and 1
-
-
 Y = labels(N)
-
-
 TIGHT = 5e-7  # the gap that the certificate must reach where values are compared to 1e-6
-
-
 EXPONENTS = (1.0, 1.01, 4 / 3, 2.0, 3.0, 10.0, np.inf)
-
-
 KINDS = {case.name: case for case in CASES}
-
-
 SMOOTH = ("squared_hinge", "huberized_hinge", "logistic", "squared")  # f is unique
-
-
 APART = np.array([[2.0, 0.8, 0.5], [0.8, 1.5, 0.6], [0.5, 0.6, 1.2]])  # E with positive entries
-
-
 TOGETHER = np.array([[2.0, -0.5, -0.3], [-0.5, 1.5, -0.4], [-0.3, -0.4, 1.2]])  # an M-matrix
-
-
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 

@@ -11,9 +11,9 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 import kernelopt as ko
 from formulations import lanckriet, lp_norm
-from formulations.machine_weights import scales
+from formulations.lp_norm.method.widths import HIGHEST, LOWEST, Widths
+from formulations.machines import scales
 from kernelopt import running
-from kernelopt.extend import norms
 from tests.every import every
 from tests.formulations.lp_norm.cases import (
     APART,
@@ -26,7 +26,6 @@ from tests.formulations.lp_norm.cases import (
     N,
     Y,
     alternating,
-    block_exponent,
     blocked,
     factors,
     forms,
@@ -36,7 +35,7 @@ from tests.formulations.lp_norm.cases import (
     optimum,
     y_of,
 )
-from tests.problems import EPS, solved, targets
+from tests.problems import EPS, labels, points, solved, targets
 
 
 @pytest.mark.parametrize(("C", "tau", "loss"), [
@@ -214,22 +213,84 @@ def test_the_weights_of_an_ellipsoid_follow_from_its_dual(E):
     assert (v >= s - 1e-6).all() and found.weights * (v - s) == pytest.approx(np.zeros(3), abs=1e-3)
 
 
-@pytest.mark.parametrize("p", [1.0, 4 / 3, 2.0, 7.0, np.inf])
-def test_the_weights_of_proposition_2_are_optimal(p):
-    """sum |w_m|^2 / theta_m is the square of the r-norm of the lengths there, and no less elsewhere."""
-    rng, r = np.random.default_rng(0), block_exponent(p)
-    lengths = np.array([0.3, 2.0, 1e-3])
-    theta = norms.minimizing_weights(lengths, p)
-    least = np.linalg.norm(lengths, r) ** 2
-    assert np.linalg.norm(theta, p) == pytest.approx(1.0, rel=1e-12)
-    assert (lengths**2 / theta).sum() == pytest.approx(least, rel=1e-12)
-    for other in rng.uniform(size=(100, 3)):
-        assert (lengths**2 / (other / np.linalg.norm(other, p))).sum() >= least * (1 - 1e-12)
-    flat = norms.minimizing_weights(np.zeros(3), p)
-    assert np.linalg.norm(flat, p) == pytest.approx(1.0) and np.ptp(flat) == 0
-
-
 def test_a_machine_that_is_zero_has_weights_one():
     """Every weights give it; with these its kernel is the sum of the kernels, and predicts like it."""
     risk = ko.risk(list(GRAMS), np.zeros(N), ko.squared(), norm=3)
     assert not risk.oracle().alpha.any() and scales(risk).tolist() == [1.0] * len(GRAMS)
+
+
+WIDE, BOUNDS = 30, (0.2, 20.0)
+PLANE, SIGNS = points(WIDE), labels(WIDE)
+FAMILIES = {"gaussian": ko.gaussian, "laplacian": ko.laplacian}
+
+
+def test_the_bounds_of_the_second_derivative():
+    z = np.linspace(0, 50, 2_000_001)
+    curve = z * (z - 1) * np.exp(-z)
+    assert HIGHEST - 1e-4 <= curve.max() <= HIGHEST and LOWEST - 2e-4 <= -curve.min() <= LOWEST
+
+
+@every("family", FAMILIES)
+def test_the_largest_form_is_below_its_bound_and_near_it(family):
+    search = Widths(PLANE, family == "gaussian", *BOUNDS)
+    grid = np.geomspace(*BOUNDS, 201)
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        alpha = rng.normal(size=WIDE) * (rng.uniform(size=WIDE) < (0.3 if seed % 2 else 1.0))
+        alpha -= alpha.mean() * (seed < 2)
+        forms = np.array([alpha @ FAMILIES[family](w)(PLANE) @ alpha for w in grid])
+        slack = 1e-3 * forms.max()
+        found = search.highest(alpha, slack)
+        assert forms.max() <= found.bound and found.bound <= found.value + 1.01 * slack
+        assert found.value <= forms.max() * (1 + 1e-3)
+        top = FAMILIES[family](found.widths[0])(PLANE)
+        assert alpha @ top @ alpha == pytest.approx(found.value, rel=1e-9)
+
+
+@every(
+    "family, loss, y",
+    [
+        ("gaussian", ko.hinge(1.0), SIGNS),
+        ("laplacian", ko.logistic(1.0), SIGNS),
+        ("gaussian", ko.epsilon_insensitive(1.0, 0.1), targets(WIDE)),
+    ],
+)
+def test_no_grid_is_better_than_the_lower_bound(family, loss, y):
+    found = lp_norm.continuous_width(PLANE, y, bounds=BOUNDS, family=FAMILIES[family], loss=loss)
+    assert found.gap <= 1e-3 and found.lower <= found.upper
+    kernels = [FAMILIES[family](w) for w in np.geomspace(*BOUNDS, 60)]
+    grid = lp_norm.primal(ko.Grams.from_kernels(kernels, PLANE), y, p=1, loss=loss).solve(tol=1e-4)
+    assert found.lower <= grid.upper and found.upper <= grid.upper * (1 + 1e-3)
+    assert ((found.widths >= BOUNDS[0] * (1 - 1e-12)) & (found.widths <= BOUNDS[1] * (1 + 1e-12))).all()
+    assert found.weights.sum() == pytest.approx(1.0) and (np.diff(found.widths) > 0).all()
+
+
+def test_the_chosen_widths_alone_have_the_value():
+    found = lp_norm.continuous_width(PLANE, SIGNS, bounds=BOUNDS)
+    grams = ko.Grams.from_kernels([ko.gaussian(w) for w in found.widths], PLANE)
+    again = lp_norm.primal(grams, SIGNS, p=1).solve("exact")
+    assert again.lower <= found.upper * (1 + 1e-3) and found.lower <= again.upper
+
+
+def test_too_few_rounds_have_honest_bounds():
+    with pytest.warns(ko.ConvergenceWarning, match="over all widths"):
+        early = lp_norm.continuous_width(PLANE, SIGNS, bounds=BOUNDS, tol=1e-7, max_rounds=1, method="exact")
+    late = lp_norm.continuous_width(PLANE, SIGNS, bounds=BOUNDS)
+    assert early.lower <= late.upper and late.lower <= early.upper and early.gap > 1e-7
+    assert "ContinuousWidth" in repr(early) and early.rounds == 1
+
+
+@every(
+    "bad, words",
+    [
+        ({"bounds": (2, 1)}, "low < high"),
+        ({"bounds": 1.0}, "bounds"),
+        ({"bounds": (0, 1)}, "bounds"),
+        ({"bounds": (1, 2), "family": ko.linear}, "family"),
+        ({"bounds": (1, 2), "tol": 0}, "tol"),
+        ({"bounds": (1, 2), "max_rounds": 0}, "max_rounds"),
+    ],
+)
+def test_wrong_arguments(bad, words):
+    with pytest.raises(ko.InputError, match=words):
+        lp_norm.continuous_width(PLANE, SIGNS, **bad)

@@ -13,32 +13,20 @@ from tests.every import every
 from tests.problems import labels, points, solved
 
 N = 8
-
-
 Y = labels(N)
-
-
 FIDELITIES = ("l1", "frobenius", "squared_frobenius")
-
-
 RHO = {"l1": 0.05, "frobenius": 0.5, "squared_frobenius": 0.2}
-
-
 BUILDERS = {
     "ESKL": similarity.single_kernel,
     "EMKL": similarity.kernel_per_similarity,
     "REKL": similarity.restricted_spectral,
 }
-
-
 # Every pair of a programme, a fidelity, and a trace that is given or free.
 PAIRWISE = [
     (name, fidelity, (k + j) % 2 == 0)
     for k, name in enumerate(BUILDERS)
     for j, fidelity in enumerate(FIDELITIES)
 ]
-
-
 builders = pytest.mark.parametrize("name", BUILDERS)
 
 
@@ -49,8 +37,6 @@ def in_turn(first):
 
 
 fidelities = pytest.mark.parametrize("fidelity", FIDELITIES)
-
-
 traces = every("traced", [True, False], ids=["traced", "free"])
 
 
@@ -62,8 +48,6 @@ def similarities(m=2, n=N, seed=0):
 
 
 S = similarities()
-
-
 TAU = similarity.default_trace(S)
 
 

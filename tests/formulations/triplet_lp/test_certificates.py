@@ -23,12 +23,14 @@ from tests.formulations.triplet_lp.cases import (
     linear,
     near,
     optimum,
+    plain,
     programme,
     quietly,
     semidefinite,
     tolerance,
     value_of,
 )
+from tests.problems import points, solved
 
 GARBAGE = {
     "normal": lambda rng, shape: rng.normal(size=shape),
@@ -154,3 +156,32 @@ def test_weights_are_moved_inside_where_no_kernel_alone_is(cone):
     assert solution.status == "optimal" and solution.value < 2.9
     formulation.weights.save_value(solution.weights + np.array([-1e-7, 0.0, 1e-7]))
     assert bounds(formulation).upper == pytest.approx(solution.value, abs=1e-4)
+
+
+@cones
+def test_gamma1_may_be_a_parameter(cone):
+    grams, triplets, groups = plain(1, 8, 10)
+    price = cp.Parameter(nonneg=True)
+    formulation = formulated(grams, triplets, groups, gamma1=price, gamma2=0.02, cone=cone)
+    for value in (0.3, 0.05):
+        price.value = value
+        solution = quietly(formulation.solve)
+        fixed = optimum(grams, triplets, groups, gamma1=value, gamma2=0.02, cone=cone)
+        assert near(solution.value, fixed.value, tolerance(cone))
+        assert near(solved(formulation.dual()), fixed.value, 1e-6)
+
+
+def test_noise_in_the_weights_does_not_leave_a_cone_without_inside():
+    """Equal points make every K singular: there is nothing inside to move towards, only noise to drop."""
+    X = np.repeat(points(6, 2, seed=3), 2, axis=0)
+    triplets = [[0, 1, 4], [2, 3, 6], [4, 5, 8]]
+    weak = ko.per_feature([ko.gaussian(0.5), ko.gaussian(1.0)], 2)
+    grams = ko.Grams.from_kernels(weak, X)
+    both = [
+        triplet_lp.feature_selection(
+            grams, triplets, weak.groups, gamma1=0.1, gamma2=0.001, cone=cone
+        ).solve()
+        for cone in ("psd", "nonnegative")
+    ]
+    assert np.abs(both[0].weights).max() > 0.1 and both[0].gap <= 1e-5
+    assert both[0].lower <= both[1].upper

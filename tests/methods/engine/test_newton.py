@@ -13,7 +13,6 @@ from formulations import lp_norm
 from kernelopt.estimators import MKLClassifier
 from kernelopt.methods.engine import method, search
 from kernelopt.methods.engine.panels import Panels
-from kernelopt.methods.engine.step import free_samples
 from kernelopt.methods.selection import applicable
 from kernelopt.structure.structure import Structure
 from tests.every import every
@@ -149,11 +148,9 @@ def test_two_points_and_one_kernel():
     for p in PS:
         found = lp_norm.primal(np.eye(2)[None], [1, -1], p=p, loss=ko.hinge(10.0)).solve("newton", tol=1e-9)
         assert abs(found.value - 1) < 1e-8 and abs(found.weights[0] - 1) < 1e-12
+    curve = ko.squared_hinge(1.0).curve(np.ones(3))
     for size in (1e-12, 1.0, 1e12):  # of an alpha without an upper bound, every positive entry is free
-        assert free_samples(ko.squared_hinge(1.0), np.ones(3), size * np.array([1, 0, 0.5])).tolist() == [
-            0,
-            2,
-        ]
+        assert curve.free(size * np.array([1, 0, 0.5])).tolist() == [True, False, True]
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.extend import as_grams
-from kernelopt.methods.registry import METHODS
+from kernelopt.methods.selection import METHODS
 from tests.problems import CASES, labels, points, stack, why_not
 
 N = 14
@@ -123,9 +123,13 @@ def example(method, p=1.2):
     two = cp.Variable(3, nonneg=True)
     K = ko.combine(two, KS)
     both = ko.risk(K, Y, ko.hinge()) + ko.risk(K, OTHER, ko.hinge())
+    X, mu = cp.Variable((N, N), PSD=True), cp.Variable(3, name="mu")
+    size, free = cp.trace(X) == N, ko.combine(mu, KS)
     candidates = [
         learning(ko.squared_hinge(1.3), p).problem,
         on_trace().problem,
         cp.Problem(cp.Minimize(both), ko.lp_ball(two, 2)),
+        cp.Problem(cp.Minimize(ko.risk(X, Y, ko.hinge()) + cp.norm(X - KS[1], "fro")), [size]),
+        cp.Problem(cp.Minimize(ko.risk(free, Y, ko.hinge())), [free >> 0, ko.trace(free) == N]),
     ]
     return next(problem for problem in candidates if applies(method, problem))

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.methods.registry import METHODS
-from kernelopt.methods.selection import applicable
+from kernelopt.methods.selection import METHODS, applicable
 from tests.every import every
-from tests.methods.lp_ball.cases import BALLS, ITERATIVE, KS, OTHER, TOL, N, Y, example, learning, on_trace
+from tests.methods.lp_ball.cases import BALLS, KS, OTHER, TOL, N, Y, example, learning, on_trace
 from tests.problems import fastest, labels, points, why_not
 
 # ------------------------------------------------------------------------------- options and obstacles
@@ -39,12 +38,14 @@ WRONG = {
     ("cutting-plane", "master"): "tailor",
     ("interleaved", "chunk"): 0,
     ("interleaved", "memory"): -1.0,
+    ("mirror-descent", "step"): "polyak",
+    ("mirror-descent", "update"): "printed",
 }
 
 
 COUNTS = [
     ((method, option), 0)
-    for method in ITERATIVE
+    for method in METHODS
     for option in METHODS[method].options()
     if option.startswith("max_")
 ]

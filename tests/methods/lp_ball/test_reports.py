@@ -13,13 +13,15 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.methods.engine import working_set
-from kernelopt.methods.registry import METHODS
-from tests.methods.lp_ball.cases import ITERATIVE, example, iterative, learning
+from kernelopt.methods.selection import METHODS
+from tests.methods.lp_ball.cases import example, learning
 from tests.problems import labels, stack
 
 KEYS = {"method", "iteration", "seconds", "lower", "upper", "gap", "point"}
 OWN_KEYS = {"newton": {"provider", "passes", "solves"}}
-LIMITED = [m for m in ITERATIVE if any(name.startswith("max_") for name in METHODS[m].options())]
+EVERY = [m for m in METHODS if m != "exact" and type(METHODS[m]).__module__.startswith("kernelopt.")]
+iterative = pytest.mark.parametrize("method", EVERY)
+LIMITED = [m for m in EVERY if any(name.startswith("max_") for name in METHODS[m].options())]
 
 
 @pytest.fixture(autouse=True)
@@ -29,11 +31,16 @@ def small_working_sets(monkeypatch):
     monkeypatch.setattr(working_set, "SETTINGS", few)
 
 
+def tight(method):
+    """A gap that takes the method a few reports."""
+    return {"mirror-descent": 1e-4, "spectral-master": 1e-5}.get(method, 1e-7)
+
+
 @cache
 def reported(method):
     """The solution of the example, and what was reported on the way."""
     reports = []
-    return ko.solve(example(method), method, tol=1e-7, callback=reports.append), reports
+    return ko.solve(example(method), method, tol=tight(method), callback=reports.append), reports
 
 
 @iterative
@@ -47,8 +54,8 @@ def test_the_history_is_monotone_and_ends_at_the_certificate(method):
     slack = 1e-9 * max(1.0, abs(known.upper))
     assert lower[-1] <= known.upper + slack and upper[-1] >= known.lower - slack
     assert lower[-1] <= solution.upper + slack and solution.lower <= upper[-1] + slack
-    assert upper[-1] - lower[-1] <= 1e-7 * max(1.0, abs(upper[-1]))
-    assert solution.gap <= 1e-7 and solution.status == "optimal"
+    assert upper[-1] - lower[-1] <= tight(method) * max(1.0, abs(upper[-1]))
+    assert solution.gap <= tight(method) and solution.status == "optimal"
 
 
 @iterative
@@ -150,7 +157,7 @@ def test_the_largest_number_of_iterations_is_named(method, most):
 
 @iterative
 def test_verbose_prints_a_line_per_iteration(method, capsys):
-    solution = ko.solve(example(method), method, tol=1e-7, verbose=True)
+    solution = ko.solve(example(method), method, tol=tight(method), verbose=True)
     out, err = capsys.readouterr()
     lines = err.splitlines()
     assert out == "" and len(lines) == solution.iterations
@@ -160,16 +167,16 @@ def test_verbose_prints_a_line_per_iteration(method, capsys):
 
 @iterative
 def test_without_verbose_nothing_is_printed(method, capsys):
-    ko.solve(example(method), method)
+    ko.solve(example(method), method, tol=1e-2)
     assert capsys.readouterr() == ("", "")
 
 
 @iterative
 def test_solving_twice_gives_the_same(method):
     problem = example(method)
-    first, again = ko.solve(problem, method), ko.solve(problem, method)
+    first, again = (ko.solve(problem, method, tol=tight(method)) for _ in range(2))
     assert (first.lower, first.upper) == (again.lower, again.upper)
-    np.testing.assert_array_equal(first.weights, again.weights)
+    np.testing.assert_array_equal(first.kernel, again.kernel)
 
 
 def test_a_callback_that_writes_to_the_point_changes_nothing():

@@ -110,47 +110,32 @@ def test_the_tolerance_is_relative_to_the_value_with_its_constant(share):
     assert solution.value == pytest.approx((1 + share) * value, rel=2e-5)
 
 
-@every(  # two similarities in the other tests
-    "form, fidelity, m",
-    [
-        (form, fidelity, (1, 3)[(j + k) % 2])
+# Every loss whose dual is quadratic on a box, a weight for each point, points without a label, free traces.
+CASES = [
+    *(
+        (form, fidelity, {"m": (1, 3)[(j + k) % 2]})  # two similarities in the others
         for j, form in enumerate(FORMS)
         for k, fidelity in enumerate(FIDELITIES)
-    ],
-)
-def test_it_reaches_the_exact_optimum(form, fidelity, m):
-    formulation, dual = learning(form, fidelity, m=m)
-    check(formulation, optimum(dual))
+    ),
+    *(
+        (*pair, {"loss": loss})
+        for loss, pair in zip(
+            [ko.squared_hinge(2.0), ko.huberized_hinge(), ko.squared(0.5)],
+            in_turn("squared_frobenius"),
+            strict=True,
+        )
+    ),
+    *((*pair, {"loss": ko.hinge(np.linspace(0.2, 2.0, 10))}) for pair in in_turn("l1")),
+    *((*pair, {"n": 12, "labelled": 8}) for pair in in_turn("frobenius")),
+    *((form, fidelity, {"trace": None}) for form in FORMS for fidelity in ("squared_frobenius", "frobenius")),
+]
 
 
-@every("loss, pair", zip(
-    [ko.squared_hinge(2.0), ko.huberized_hinge(), ko.squared(0.5)], in_turn("squared_frobenius"), strict=True
-))  # fmt: skip
-def test_losses_with_a_quadratic_dual(loss, pair):
-    form, fidelity = pair
-    formulation, dual = learning(form, fidelity, loss=loss)
-    check(formulation, optimum(dual))
-
-
-@every("form, fidelity", in_turn("l1"))
-def test_every_point_may_have_its_own_weight(form, fidelity):
-    loss = ko.hinge(np.linspace(0.2, 2.0, 10))
-    formulation, dual = learning(form, fidelity, loss=loss)
-    check(formulation, optimum(dual))
-
-
-@every("form, fidelity", in_turn("frobenius"))
-def test_unlabelled_points(form, fidelity):
-    formulation, dual = learning(form, fidelity, n=12, labelled=8)
+@every("form, fidelity, options", CASES)
+def test_it_reaches_the_exact_optimum(form, fidelity, options):
+    formulation, dual = learning(form, fidelity, **options)
     solution = check(formulation, optimum(dual))
-    assert solution.decision_function().shape == (12,)
-
-
-@forms
-@pytest.mark.parametrize("fidelity", ["squared_frobenius", "frobenius"])
-def test_without_a_trace(form, fidelity):
-    formulation, dual = learning(form, fidelity, trace=None)
-    check(formulation, optimum(dual))
+    assert solution.decision_function().shape == (options.get("n", 10),)
 
 
 def test_a_problem_written_by_hand():
@@ -342,23 +327,3 @@ def test_it_can_be_watched_and_ended():
         solution = formulation.solve(METHOD, tol=1e-9, callback=watch)
     assert len(seen) == 4 == solution.iterations and solution.upper <= seen[0]["upper"]
     check_point(formulation, solution)
-
-
-def test_the_solve_of_cvxpy_takes_it():
-    formulation, dual = learning("REKL", "frobenius")
-    assert formulation.problem.solve(method=METHOD) == pytest.approx(optimum(dual), rel=2e-5)
-    assert formulation.problem.status == cp.OPTIMAL
-
-
-def test_auto_takes_it_where_an_exact_solve_takes_long():
-    large, _ = learning("ESKL", "squared_frobenius", n=100)
-    assert large.solve().method == METHOD
-    assert "method 'first-order-dual': applies" in str(ko.explain(large.problem))
-
-
-def test_bad_options_are_refused():
-    formulation, _ = learning("ESKL", "l1")
-    with pytest.raises(ko.errors.ParameterError, match="max_iterations"):
-        formulation.solve(METHOD, max_iterations=0)
-    with pytest.raises(ko.errors.ParameterError, match="options of method 'first-order-dual'"):
-        formulation.solve(METHOD, chunk=3)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.extend import Part, rounding
+from kernelopt.extend import Ball, Part
 
 
 def permutahedron(x, a):
@@ -31,7 +31,7 @@ class Permutahedron(Part):
         return cls((x,), a, tuple(constraints)) if known and (np.diff(a, append=0) <= 0).all() else None
 
     def support(self, s):
-        return rounding.dot(self.a, np.sort(s[self.variables[0]].above)[::-1]).above
+        return float((Ball(np.sort(s[self.variables[0]].above)[::-1]) * self.a).sum().above)
 
     def multipliers(self, s, support):
         return dict(zip(self.at, -np.diff(np.sort(s[self.variables[0]].mid)[::-1], append=0), strict=True))

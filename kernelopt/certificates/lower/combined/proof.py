@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from kernelopt.certificates.conic.multipliers import Bound
-from kernelopt.certificates.lower.minorants import Minorant
+from kernelopt.certificates.lower.minorants import Minorant, form_errors
 from kernelopt.numerics.ball import Ball
-from kernelopt.numerics.rounding import TINY, exact_sum, gamma, norm_above, two_products, upwards
+from kernelopt.numerics.rounding import dots
 from kernelopt.structure.combined.basis import DEPENDENT
 from kernelopt.structure.combined.coordinates import Coordinates
 from kernelopt.validation import Array
@@ -94,13 +94,10 @@ def multiplier_of_trace(coordinates: Coordinates, rho: Array) -> float:
 
 def plain_adjoint(coordinates: Coordinates, F: Array) -> Ball:
     """Return the vector of <F F', K_i>."""
-    m, N = coordinates.stack.shape[:2]
     if not F.shape[1]:
-        return Ball(np.zeros(m))
+        return Ball(np.zeros(len(coordinates.stack)))
     adjoint = np.einsum("ank,nk->a", coordinates.images(F), F)
-    sizes = np.sqrt(coordinates.cone.whole.magnitudes) @ np.abs(F)
-    error = gamma(2 * N + F.shape[1] + 16) * np.einsum("ak,ak->a", sizes, sizes)
-    return Ball(adjoint, error)
+    return Ball(adjoint, form_errors(coordinates.cone.whole.magnitudes, F))
 
 
 def accurate_adjoint(coordinates: Coordinates, F: Array) -> Ball:
@@ -119,22 +116,13 @@ def accurate_adjoint(coordinates: Coordinates, F: Array) -> Ball:
         return Ball(np.zeros(m))
     bits = (DIGITS - int(np.ceil(np.log2(N)))) // 2
     head = leading_bits(F, bits, 0)
-    tail, size = F - head, np.abs(F)
-    adjoint, error = np.zeros(m), np.zeros(m)
-    rate, small = gamma(N + 16), 2.0 ** (2 - bits)
-    for i, K in enumerate(coordinates.stack):
+    found = []
+    for K in coordinates.stack:
         first = leading_bits(K, bits, 1)
-        exact = first @ head
-        rest = first @ tail + (K - first) @ F
-        rows = np.abs(K).max(axis=1)[:, None]
-        of_rest = rate * rows * (np.abs(tail).sum(axis=0) + small * size.sum(axis=0))
-        products, remainders = two_products(F.ravel(), exact.ravel())
-        others = float(np.vdot(F, rest))
-        adjoint[i] = exact_sum([exact_sum(products), exact_sum(remainders), others])
-        of_others = gamma(F.size + 16) * float(np.vdot(size, np.abs(rest))) + float(np.vdot(size, of_rest))
-        of_others += gamma(4) * float(np.abs(remainders).sum()) + gamma(4) * abs(exact_sum(products))
-        error[i] = 1.01 * (of_others + gamma(4) * abs(adjoint[i])) + TINY
-    return Ball(adjoint, error)
+        rest = first @ Ball(F - head) + (K - first) @ Ball(F)
+        whole = Ball(*dots(F.reshape(1, -1), np.ravel(first @ head)))[0]
+        found.append(whole + F.ravel() @ Ball(rest.mid.ravel(), rest.rad.ravel()))
+    return Ball(np.array([ball.mid for ball in found]), np.array([ball.rad for ball in found]))
 
 
 def leading_bits(A: Array, bits: int, axis: int) -> Array:
@@ -152,15 +140,11 @@ def coordinate_radius(coordinates: Coordinates) -> float:
     |K| <= tr H K H + |K - H K H|, which exceeds tr K by three times sum_i |mu_i| sizes_i at most.
     """
     cone, basis = coordinates.cone, coordinates.basis
-    diagonals = np.abs(cone.whole.diagonals).sum(axis=1)
-    wrong = (
-        np.abs(cone.row / cone.factor - cone.whole.traces) + gamma(coordinates.stack.shape[1] + 8) * diagonals
-    )
+    wrong = Ball((Ball(cone.row) / cone.factor - Ball(cone.whole.diagonals).sum(axis=1)).size)
     if coordinates.centring is not None:
-        wrong = wrong + 3 * coordinates.centring.sizes
-    of_dependent = LARGEST_DEPENDENT * float((np.abs(basis.dependent).T @ wrong).sum())
-    of_dependent += LARGEST_DEPENDENT * DEPENDENT * basis.dependent.shape[1]
-    of_basis = norm_above(np.abs(basis.T).T @ wrong) / basis.shrink
-    if not of_basis < 0.5:
+        wrong = wrong + Ball(coordinates.centring.sizes) * 3.0
+    along = (np.abs(basis.T).T @ wrong).norm(2) / basis.shrink
+    dependent = (np.abs(basis.dependent).T @ wrong).sum() + DEPENDENT * basis.dependent.shape[1]
+    if not along.above < 0.5:
         return np.inf
-    return upwards((1 + of_dependent) / (1 - of_basis) / basis.shrink * (1 + gamma(16)))
+    return float(((dependent * LARGEST_DEPENDENT + 1.0) / (Ball(1.0) - along) / basis.shrink).above)

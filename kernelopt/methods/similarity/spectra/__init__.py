@@ -1,5 +1,1 @@
-"""Dual ascent for a learner and kernels near given matrices, by rank-one changes of known spectra."""
-
-from kernelopt.methods.similarity.spectra.ascent import Ascent
-
-__all__ = ["Ascent"]
+"""The compiled loops of the ascent: projections after a rank-one change, weights and intercepts."""

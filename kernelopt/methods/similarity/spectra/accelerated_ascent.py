@@ -7,7 +7,10 @@ concave with the gradient -f, f = sum_i K_i z / gamma_i, by Danskin's theorem.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelopt.methods.similarity.spectra.offset import box_maximiser, box_maximum, minimize_offset
 from kernelopt.methods.similarity.spectra.projection import Eigenpairs, project, project_diagonal
@@ -15,16 +18,6 @@ from kernelopt.methods.similarity.spectra.simplex_weights import (
     empty_bracket,
     gamma_is_optimal,
     update_gamma,
-)
-from kernelopt.methods.similarity.spectra.state import (
-    INTERCEPT,
-    LIPSCHITZ,
-    MULTIPLIER,
-    PROJECTIONS,
-    STEPS,
-    STOP,
-    ProblemData,
-    State,
 )
 from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array
@@ -37,6 +30,62 @@ GROW, SHRINK = 2.0, 0.8  # of the Lipschitz estimate: after a rejected step, and
 GAP_ROUNDING = 1e-14  # of l(alpha): about the rounding of its sum, so that no smaller gap is meaningful
 RESCALING = 0.1  # the first point is rescaled where the best factor is below this
 MIN_LIPSCHITZ = 1e-200  # the estimate must stay positive, as it is a divisor
+LIPSCHITZ, MULTIPLIER, INTERCEPT = 0, 1, 2  # entries of State.warm
+STEPS, PROJECTIONS, STOP = 0, 1, 2  # entries of State.counts
+# The first guess of -dlog q_i / dlog gamma_i with q_i = z'K_i z. The guess is the middle of two cases: the
+# elasticity is 0 if q_i does not depend on gamma_i, and 1 if q_i is proportional to 1 / gamma_i.
+FIRST_ELASTICITY = 0.5
+
+
+class ProblemData(NamedTuple):
+    """The data of the problem.
+
+    The dual value of the loss is l(a) = linear'a - a'diag(curvature)a / 2 for lower <= a <= upper. If there
+    is an intercept, sum a = 0. The i-th kernel K_i is near B_i = bases_i diag(spectra_i) bases_i'.
+    """
+
+    linear: Array
+    curvature: Array
+    lower: Array
+    upper: Array
+    bias: bool  # whether there is an intercept
+    bases: Array
+    spectra: Array
+    totals: Array  # the fixed trace of each K_i, nan if it is free
+    diagonal: bool
+
+
+class State(NamedTuple):
+    """The last point, which is the start of the next call, and what was computed there."""
+
+    alpha: Array
+    predictor: Array  # f = sum_i K_i z / gamma_i on the labelled points
+    gamma: Array
+    elasticities: Array  # -dlog q_i / dlog gamma_i
+    forms: Array  # q_i = z'K_i z
+    distances: Array  # |K_i - B_i|_F^2
+    squares: Array  # |K_i|_F^2
+    shifts: Array  # theta_i
+    pairs: Eigenpairs  # of all K_i
+    warm: Array  # warm starts: Lipschitz estimate (0: none yet), multiplier of sum alpha = 0, intercept b
+    counts: NDArray[np.intp]  # steps, projections, and a flag by which another thread ends the ascent
+
+    @classmethod
+    def at(cls, alpha: Array, m: int, order: int) -> State:
+        """Return the state at a first alpha, with equal gamma, for m kernels of the given order."""
+        return cls(
+            alpha=alpha,
+            predictor=np.zeros(alpha.size),
+            gamma=np.full(m, 1 / m),
+            elasticities=np.full(m, FIRST_ELASTICITY),
+            forms=np.zeros(m),
+            distances=np.zeros(m),
+            squares=np.zeros(m),
+            shifts=np.zeros(m),
+            pairs=Eigenpairs.empty(m, order),
+            warm=np.zeros(3),
+            counts=np.zeros(3, dtype=np.intp),
+        )
 
 
 def prepare_start(data: ProblemData, weights: Array, tol: float, state: State) -> None:
@@ -86,37 +135,18 @@ def maximize(data: ProblemData, weights: Array, tol: float, steps: int, state: S
             gap = inner_gap(loss, data, INTERCEPT_ACCURACY * tol, state)
             if gap <= max(tol, GAP_ROUNDING * abs(loss)) or steps_done == steps or state.counts[STOP] > 0:
                 state.counts[STEPS] += steps_done
-                for k in range(x.size):
-                    state.alpha[k] = candidate[k]
+                state.alpha[:] = candidate
                 return loss + value, gap
-            if restarts(x, point, candidate):
+            if np.dot(point - candidate, candidate - x) > 0:  # the move from x is against the gradient
                 momentum = 1.0
             next_momentum = (1 + np.sqrt(1 + 4 * momentum * momentum)) / 2
-            point = extrapolated(x, candidate, (momentum - 1) / next_momentum)
+            point = candidate + (momentum - 1) / next_momentum * (candidate - x)
             x, f, value_at_point, is_step = candidate, predictor, value, momentum == 1
             momentum = next_momentum
             if not is_step:
                 candidate = point
                 continue
         candidate, is_step = proximal_step(point, f, data, state), True
-
-
-@compiled(any_order=True)
-def restarts(x: Array, point: Array, candidate: Array) -> bool:
-    """Whether (point - candidate)'(candidate - x) > 0: the move from x is against the proximal gradient."""
-    total = 0.0
-    for k in range(x.size):
-        total += (point[k] - candidate[k]) * (candidate[k] - x[k])
-    return total > 0
-
-
-@compiled(any_order=True)
-def extrapolated(x: Array, candidate: Array, factor: float) -> Array:
-    """Return candidate + factor (candidate - x)."""
-    point = np.empty(x.size)
-    for k in range(x.size):
-        point[k] = candidate[k] + factor * (candidate[k] - x[k])
-    return point
 
 
 @compiled
@@ -138,12 +168,9 @@ def evaluate(alpha: Array, data: ProblemData, weights: Array, tol: float, state:
         if iteration == MAX_ROUNDS - 1 or gamma_is_optimal(state.gamma, state.forms, tol):
             break
         update_gamma(state.gamma, state.forms, state.elasticities, bracket)
-    for k in range(n):
-        state.predictor[k] = 0.0
+    state.predictor[:] = 0.0
     for i in range(m):
-        image = np.dot(data.bases[i, :n], images[i])
-        for k in range(n):
-            state.predictor[k] += image[k] / state.gamma[i]
+        state.predictor[:] += np.dot(data.bases[i, :n], images[i]) / state.gamma[i]
     return value
 
 
@@ -174,13 +201,10 @@ def term(i: int, rotated: Array, image: Array, weight: float, data: ProblemData,
     return float(weight * values.distance - values.form / (2 * gamma))
 
 
-@compiled(any_order=True)
+@compiled
 def dual_loss(alpha: Array, data: ProblemData) -> float:
     """Return l(alpha)."""
-    total = 0.0
-    for k in range(alpha.size):
-        total += (data.linear[k] - data.curvature[k] * alpha[k] / 2) * alpha[k]
-    return total
+    return float(np.dot(data.linear - data.curvature * alpha / 2, alpha))
 
 
 @compiled
@@ -203,14 +227,11 @@ def inner_gap(loss: float, data: ProblemData, slack: float, state: State) -> flo
         )
     else:
         primal = box_maximum(0.0, residual, data.curvature, data.lower, data.upper)[0]
-    most, now = 0.0, 0.0
-    for i in range(state.gamma.size):
-        most = max(most, state.forms[i] / state.gamma[i] ** 2)
-        now += state.forms[i] / state.gamma[i]
-    return float(primal + most / 2 - (loss - now / 2))
+    norms = state.forms / state.gamma
+    return float(primal + (norms / state.gamma).max() / 2 - (loss - norms.sum() / 2))
 
 
-@compiled(any_order=True)
+@compiled
 def rejected(
     lipschitz: float, point: Array, candidate: Array, increase: float, f: Array, f_candidate: Array
 ) -> bool:
@@ -220,14 +241,9 @@ def rejected(
     (f_candidate - f)'s <= L/2 |s|^2 implies this, and it is accurate where the two values differ by
     rounding. A step is rejected where both fail.
     """
-    square, slope, curvature = 0.0, 0.0, 0.0
-    for k in range(point.size):
-        step = candidate[k] - point[k]
-        square += step * step
-        slope += f[k] * step
-        curvature += (f_candidate[k] - f[k]) * step
-    bound = lipschitz / 2 * square
-    return increase + slope + bound < 0 and curvature > bound
+    step = candidate - point
+    bound = lipschitz / 2 * np.dot(step, step)
+    return bool(increase + np.dot(f, step) + bound < 0 and np.dot(f_candidate - f, step) > bound)
 
 
 @compiled
@@ -236,11 +252,8 @@ def proximal_step(point: Array, f: Array, data: ProblemData, state: State) -> Ar
 
     With an intercept, sum a = 0 has the multiplier nu, which minimises the dual function of this problem.
     """
-    n, lipschitz, nu = point.size, state.warm[LIPSCHITZ], 0.0
-    linear, curvature, new = np.empty(n), np.empty(n), np.empty(n)
-    for k in range(n):
-        linear[k] = data.linear[k] - f[k] + lipschitz * point[k]
-        curvature[k] = data.curvature[k] + lipschitz
+    lipschitz, nu, new = state.warm[LIPSCHITZ], 0.0, np.empty(point.size)
+    linear, curvature = data.linear - f + lipschitz * point, data.curvature + lipschitz
     if data.bias:
         nu = minimize_offset(linear, curvature, data.lower, data.upper, state.warm[MULTIPLIER], -1.0)[0]
         state.warm[MULTIPLIER] = nu

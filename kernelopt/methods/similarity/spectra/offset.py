@@ -17,9 +17,6 @@ from kernelopt.validation import Array
 
 EPS = float(np.finfo(float).eps)
 SUM_ROUNDING = 4  # units of rounding of sum |a|: a smaller g' = -sum a is taken as zero
-FIRST_STRIDE = 1e-3  # of max |linear|, which has the scale of nu: the first step where Newton gives none
-SMALLEST_STRIDE = 1e-300  # not zero, so that it can grow
-STRIDE_GROWTH = 4  # the number of steps to a bracket is logarithmic in its distance
 BISECT_EVERY = 8  # iterations: the bracket is halved this often at least
 MAX_ITERATIONS = 200  # a safeguard: the search ends earlier, at a small g' or an empty bracket
 
@@ -57,17 +54,18 @@ def minimize_offset(
 ) -> tuple[float, float]:
     """Return nu with g(nu) <= min g + slack, and g(nu); where slack < 0, nu with g'(nu) = 0 to rounding.
 
-    This is Newton's method on g', safeguarded by a bracket of the minimiser. Where g'' = 0, or where a Newton
-    step leaves the bracket, another point is taken instead. Before both ends of the bracket are known, it is
-    a step in the direction of descent; the length of these steps grows by the factor STRIDE_GROWTH.
-    Afterwards it is the intersection of the tangents of g at both ends. By convexity g is nowhere below the
-    height of this intersection: the search ends where the lowest g is within `slack` of it.
+    This is Newton's method on g', safeguarded by a bracket of the minimiser. As a = 0 is in the box, all
+    entries of the maximiser are non-negative for nu < min linear, and non-positive for nu > max linear. Where
+    g'' = 0, or where a Newton step leaves the bracket, the next point is the intersection of the tangents of
+    g at both ends. By convexity g is nowhere below the height of this intersection: the search ends where the
+    lowest g is within `slack` of it.
     """
-    low, high, g_low, g_high, s_low, s_high = -np.inf, np.inf, np.inf, np.inf, 0.0, 0.0
-    nu, best, lowest = start, start, np.inf
-    stride = EPS * abs(start) + SMALLEST_STRIDE
-    for k in range(linear.size):
-        stride = max(stride, FIRST_STRIDE * abs(linear[k]))
+    size = np.abs(linear).max()
+    low, high = linear.min() - size, linear.max() + size
+    g_low, s_low = box_maximum(low, linear, curvature, lower, upper)[:2]
+    g_high, s_high = box_maximum(high, linear, curvature, lower, upper)[:2]
+    nu = best = min(max(start, low), high)
+    lowest = np.inf
     for iteration in range(MAX_ITERATIONS):
         value, total, rate, size = box_maximum(nu, linear, curvature, lower, upper)
         if value <= lowest or slack < 0:
@@ -78,19 +76,13 @@ def minimize_offset(
             low, g_low, s_low = nu, value, total
         else:
             high, g_high, s_high = nu, value, total
-        if low == -np.inf or high == np.inf:
-            fallback = nu + stride if total > 0 else nu - stride
-            stride *= STRIDE_GROWTH
-        else:
-            width = high - low
-            crossing = (g_low - g_high - s_high * width) / (s_low - s_high)
-            if lowest - (g_low - s_low * crossing) <= slack:
-                break
-            fallback = low + crossing
-        new = nu + total / rate if rate > 0 else fallback
+        crossing = (g_low - g_high - s_high * (high - low)) / (s_low - s_high)
+        if lowest - (g_low - s_low * crossing) <= slack:
+            break
+        new = nu + total / rate if rate > 0 else low + crossing
         if not low < new < high:
-            new = fallback
-        if high - low < np.inf and (iteration % BISECT_EVERY == BISECT_EVERY - 1 or not low < new < high):
+            new = low + crossing
+        if iteration % BISECT_EVERY == BISECT_EVERY - 1 or not low < new < high:
             new = (low + high) / 2
             if not low < new < high:
                 break

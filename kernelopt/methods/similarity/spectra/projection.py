@@ -164,17 +164,13 @@ def subtract_shift(weights: Array, rank: int, top: float, height: float, total: 
 
     Unless `total` is nan, the results are scaled so that their sum is `total` to rounding.
     """
-    mass, factor = 0.0, 1.0
-    for k in range(rank):
-        weights[k] = height - (top - weights[k])
-        mass += weights[k]
+    weights[:rank] = height - (top - weights[:rank])
+    weights[rank:] = 0.0
     if not np.isnan(total):
-        factor = total / mass
-    for k in range(weights.size):
-        weights[k] = factor * weights[k] if k < rank else 0.0
+        weights *= total / weights.sum()
 
 
-@compiled(any_order=True)
+@compiled
 def project_diagonal(
     spectrum: Array, u: Array, c: float, total: float, pairs: Eigenpairs, out: Array
 ) -> Values:
@@ -183,42 +179,24 @@ def project_diagonal(
     K = diag((mu - theta)_+) with mu = spectrum + c u^2, where theta solves sum_k (mu_k - theta)_+ = total.
     It is found by the iteration of Michelot (JOTA 50 (1986)): from theta = -infinity, the next theta is
     (the sum of the mu_k > theta, less total) / (their number). The sequence increases, and ends when the
-    number of mu_k above it stays the same.
+    number of mu_k above it stays the same. The results are the weights of `pairs` and out = K u.
     """
-    n = spectrum.size
-    mu = pairs.weights
-    top = -np.inf
-    for k in range(n):
-        mu[k] = spectrum[k] + c * u[k] * u[k]
-        top = max(top, mu[k])
+    mu, weights = spectrum + c * u * u, pairs.weights
     base, height = 0.0, 0.0  # theta = base - height
     if not np.isnan(total):
-        base, height = top, np.inf
-        count = n + 1
+        base, height, count = mu.max(), np.inf, mu.size + 1
         while True:
-            drop, above = 0.0, 0
-            for k in range(n):
-                if base - mu[k] < height:
-                    drop += base - mu[k]
-                    above += 1
-            if above >= count:  # unchanged; rounding may make it larger, and the iteration would cycle
+            drops = (base - mu)[base - mu < height]
+            if drops.size >= count:  # unchanged; rounding may make it larger, and the iteration would cycle
                 break
-            count, height = above, (total + drop) / above
-    form, distance, square, mass = 0.0, 0.0, 0.0, 0.0
-    for k in range(n):
-        mu[k] = max(height - (base - mu[k]), 0.0)
-        mass += mu[k]
-    rank = 0
-    for k in range(n):
-        if not np.isnan(total):
-            mu[k] *= total / mass
-        out[k] = mu[k] * u[k]
-        form += out[k] * u[k]
-        distance += (mu[k] - spectrum[k]) ** 2
-        square += mu[k] * mu[k]
-        rank += mu[k] > 0
-    pairs.counts[0] = rank
-    return Values(form, distance, square, base - height)
+            count, height = drops.size, (total + drops.sum()) / drops.size
+    weights[:] = np.maximum(height - (base - mu), 0.0)
+    if not np.isnan(total):
+        weights *= total / weights.sum()
+    out[:] = weights * u
+    pairs.counts[0] = np.count_nonzero(weights)
+    change = weights - spectrum
+    return Values(np.dot(out, u), np.dot(change, change), np.dot(weights, weights), base - height)
 
 
 @compiled

@@ -51,12 +51,8 @@ def deflate(
     and sine `rotations[j]`. Returns the number of poles that remain, and of rotations.
     """
     n = spectrum.size
-    largest, square = 0.0, 0.0
-    for k in range(n):
-        largest = max(largest, abs(spectrum[k]))
-        square += u[k] * u[k]
-    tol = DEFLATION * EPS * largest
-    strength = c * np.sqrt(square)
+    tol = DEFLATION * EPS * np.abs(spectrum).max()
+    strength = c * np.sqrt(np.dot(u, u))
     n_poles, deflated_start, n_rotations, previous = 0, n, 0, n  # previous = n: none yet
     previous_pole, previous_component = 0.0, 0.0
     for k in range(n):
@@ -153,7 +149,7 @@ def secular_root(j: int, poles: Array, squares: Array, rho: float, gaps: Array) 
     """
     n = poles.size
     last = j == n - 1
-    gaps_from(poles, j, gaps)
+    gaps[:] = poles - poles[j]
     if n == 1:
         return 0, rho
     left = j - 1 if last else j
@@ -165,7 +161,7 @@ def secular_root(j: int, poles: Array, squares: Array, rho: float, gaps: Array) 
         if iteration == 0 and not last and f < 0:  # at the midpoint: the root is nearer to the right pole
             width = high
             j, low, high, eta = j + 1, -eta, 0.0, eta - width
-            gaps_from(poles, j, gaps)
+            gaps[:] = poles - poles[j]
         if f > 0:  # f increases between two poles
             high = min(high, eta)
         else:
@@ -181,13 +177,6 @@ def secular_root(j: int, poles: Array, squares: Array, rho: float, gaps: Array) 
                 return j, eta
         eta = new
     return j, eta
-
-
-@compiled
-def gaps_from(poles: Array, j: int, gaps: Array) -> None:
-    """Set gaps_k = poles_k - poles_j."""
-    for k in range(poles.size):
-        gaps[k] = poles[k] - poles[j]
 
 
 @compiled

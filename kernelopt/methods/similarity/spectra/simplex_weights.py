@@ -49,13 +49,9 @@ def gamma_is_optimal(gamma: Array, forms: Array, tol: float) -> bool:
     d is concave with the gradient g_i = q_i / (2 gamma_i^2). On the simplex it exceeds its present value by
     at most max_i g_i - sum_i g_i gamma_i = max_i q_i / (2 gamma_i^2) - sum_i q_i / (2 gamma_i).
     """
-    if gamma.size == 1:
-        return True
-    now, most = 0.0, 0.0
-    for i in range(gamma.size):
-        now += forms[i] / (2 * gamma[i])
-        most = max(most, forms[i] / (2 * gamma[i] ** 2))
-    return most - now <= min(tol, MAX_RELATIVE_GAP * now)
+    slopes = forms / (2 * gamma**2)
+    now = np.dot(slopes, gamma)
+    return gamma.size == 1 or slopes.max() - now <= min(tol, MAX_RELATIVE_GAP * now)
 
 
 @compiled
@@ -69,11 +65,10 @@ def update_gamma(gamma: Array, forms: Array, elasticities: Array, bracket: Gamma
     norm of gamma_i is the level at gamma_i (norm_i / level)^(1 / (1 + elasticity / 2)), clipped to the
     bracket of gamma_i, and the level at which these sum to one is found by bisection.
     """
-    m = gamma.size
     norms = np.sqrt(forms) / gamma
     largest, smallest = norms.max(), norms.min()
     bracket.level[0], bracket.level[1] = max(bracket.level[0], smallest), min(bracket.level[1], largest)
-    for i in range(m):
+    for i in range(gamma.size):
         if norms[i] >= bracket.level[1]:
             bracket.below[i] = max(bracket.below[i], gamma[i])
         if norms[i] <= bracket.level[0]:
@@ -83,19 +78,16 @@ def update_gamma(gamma: Array, forms: Array, elasticities: Array, bracket: Gamma
             decrease = np.log(max(bracket.last[1, i], TINY) / max(forms[i], TINY))
             elasticities[i] = min(max(decrease / increase, 0.0), MAX_ELASTICITY)
         bracket.last[0, i], bracket.last[1, i] = gamma[i], forms[i]
-        norms[i] = max(norms[i], NORM_FLOOR * largest)
+    norms = np.maximum(norms, NORM_FLOOR * largest)
     # The bisection is in the logarithm of the level, and needs a positive lower end where a norm is zero.
     low, high = np.log(max(bracket.level[0], NORM_FLOOR**4 * bracket.level[1])), np.log(bracket.level[1])
-    new = gamma.copy()
+    new, least = gamma, np.maximum(bracket.below, MIN_GAMMA)
     for _ in range(BISECTIONS):
-        level, total = (low + high) / 2, 0.0
-        for i in range(m):
-            x = gamma[i] * (norms[i] / np.exp(level)) ** (1 / (1 + elasticities[i] / 2))
-            new[i] = min(max(x, bracket.below[i], MIN_GAMMA), bracket.above[i])
-            total += new[i]
-        if total > 1:
+        level = (low + high) / 2
+        new = gamma * (norms / np.exp(level)) ** (1 / (1 + elasticities / 2))
+        new = np.minimum(np.maximum(new, least), bracket.above)
+        if new.sum() > 1:
             low = level
         else:
             high = level
-    for i in range(m):
-        gamma[i] = new[i] / new.sum()
+    gamma[:] = new / new.sum()

@@ -1,0 +1,36 @@
+"""The Python blocks of the README and of docs run, page by page, and print what the pages say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+import pytest
+
+from tests.collected import problems_built
+from tests.pages import ROOT, printed_by, python_blocks
+
+mpl.use("Agg")
+from matplotlib import pyplot
+
+COMMANDS = ['pip install -e ".[plot]" && kernelopt demo', 'pip install -e ".[test]" && pytest']
+BLOCKS = {"docs/testing.md": 2, "docs/plotting.md": 6, "docs/kernels.md": None, "README.md": None}
+LARGE = {"README.md": 2}  # tests.duality.test_large has their duals
+
+
+@pytest.mark.parametrize("page", BLOCKS)
+def test_a_page_prints_what_it_says_opens_no_figure_and_its_duals_have_the_same_values(page):
+    text, namespace, opened = (ROOT / page).read_text(encoding="utf-8"), {}, pyplot.get_fignums()
+    blocks = python_blocks(text)
+    assert blocks and BLOCKS[page] in (None, len(blocks)) and "<!-- output -->" not in text
+    with problems_built(Path(page).name) as built:
+        for source, said in blocks:
+            printed = printed_by(source, Path(page).name, namespace)
+            assert printed == said or (said is None and (page == "README.md" or not printed))
+    assert pyplot.get_fignums() == opened
+    assert len(built.check_duals()) == LARGE.get(page, 0)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_command_stands_on_a_line_of_its_own(command):
+    assert f"    {command}" in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
