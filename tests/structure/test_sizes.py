@@ -73,3 +73,11 @@ def test_a_lower_bound_of_a_sum_is_no_budget():
     problem = cp.Problem(cp.Minimize(cp.sum(mu)), [cp.NonNeg(cp.sum(mu) - 1), cp.Zero(2 - cp.sum(mu))])
     wrong, right = Structure(problem).sets
     assert wrong is None and (right.total, right.at_most, right.sign) == (2.0, False, -1.0)
+
+
+def test_the_support_of_a_budget_is_zero_at_least_where_zero_belongs_to_it():
+    mu = cp.Variable(3, nonneg=True)
+    problem = cp.Problem(cp.Minimize(cp.sum(mu)), [cp.sum(mu) <= 2, cp.sum(mu) == 2])
+    s = Ball(np.array([-3.0, -1.0, -2.0]))
+    at_most, equal = (part.support({part.variable: s}) for part in Structure(problem).sets)
+    assert at_most == 0 and equal == pytest.approx(-2.0)
