@@ -8,6 +8,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.methods.selection import METHODS
+from kernelopt.numerics.ball import Ball
 from kernelopt.structure.structure import Structure
 from tests.every import every
 from tests.problems import labels, stack
