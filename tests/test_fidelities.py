@@ -14,7 +14,7 @@ import kernelopt as ko
 from formulations import similarity
 from formulations.similarity.planted import of_several, of_single
 from kernelopt.extend import as_fidelity
-from kernelopt.structure.fidelities import read_fidelity
+from kernelopt.structure.nearness import read_fidelity
 from kernelopt.testing import check_fidelity
 from tests.problems import why_not
 
@@ -178,7 +178,7 @@ class short(proximal_huber):
 def test_what_does_not_belong_together_is_found(wrong, said):
     with pytest.raises(AssertionError, match=said):
         check_fidelity(wrong(DELTA))
-    with pytest.raises(ko.errors.ParameterError, match="takes a Fidelity, got <class"):
+    with pytest.raises(ko.errors.ParameterError, match="takes a Fidelity, got .*<class"):
         check_fidelity(wrong)
 
 
@@ -199,27 +199,6 @@ def test_the_bound_by_the_conjugate_is_about_that_in_closed_form(L):
     for value in (1e-3, 1.0, 50.0):
         closed, found = (f(L, value, np.eye(5)) for f in (type(L).trace_bound, ko.Fidelity.trace_bound))
         assert closed * (1 - 1e-12) <= found <= 2 * closed
-
-
-@pytest.mark.parametrize(("L", "m"), [(GIVEN[0], 2), (GIVEN[0], 3), (proximal_huber(DELTA), 1)])
-def test_the_proximal_operator(L, m):
-    V, T = (
-        symmetric(np.random.default_rng(7)),
-        np.array([symmetric(np.random.default_rng(k)) for k in range(m)]),
-    )
-    Z = cp.Variable((4, 4))
-    distance = sum(L.expression(Z - target) for target in T)
-    cp.Problem(cp.Minimize(0.7 * distance + cp.sum_squares(Z - V) / 2)).solve(solver=cp.CLARABEL)
-    found, value = L.proximal(V, T, 0.7)
-    assert found == pytest.approx(Z.value, abs=1e-5)
-    assert value == pytest.approx(sum(L.value(found - target) for target in T))
-    P = (V - found) / 0.7  # the optimality condition: a sum of subgradients
-    U = L.shares(P, found, T)
-    assert sum(U) == pytest.approx(P)
-    for u, target in zip(U, T, strict=True):
-        D = found - target
-        assert L.project(u) == pytest.approx(u)
-        assert L.value(D) + L.conjugate(u) == pytest.approx(float(np.vdot(u, D)))
 
 
 def test_projected_matrices_are_in_the_unit_ball_in_exact_arithmetic():
@@ -281,16 +260,6 @@ def test_the_distance_of_combinations(L):
             assert float(distance.value) == pytest.approx(L.value(expression.value - S[0]))
             few = isinstance(L, ko.fidelities.Radial)
             assert distance.difference.size <= shape + 2 if few else distance.difference.shape == (N, N)
-
-
-def test_the_nearest_combination_by_two_spellings():
-    grams, mu = np.array([np.eye(N), X @ X.T, S[1] @ S[1]]), cp.Variable(3, nonneg=True)
-    target, kernel = S[0], ko.combine(mu, grams)
-    for name, plain in PLAIN.items():
-        ours = cp.Problem(cp.Minimize(ko.fidelity(kernel, target, name))).solve(solver=cp.CLARABEL)
-        matrix = sum(mu[i] * G for i, G in enumerate(grams))
-        theirs = cp.Problem(cp.Minimize(plain(matrix - target))).solve(solver=cp.CLARABEL)
-        assert ours == pytest.approx(theirs, rel=1e-6)
 
 
 def test_the_target_is_copied():

@@ -41,7 +41,7 @@ def known_boxes(structure: Structure, extra: dict[Any, Any] | None) -> Boxes:
     for variable, (lower, upper) in (extra or {}).items():
         given = (flat(np.broadcast_to(side, variable.shape)) for side in (lower, upper))
         tighten(boxes, variable, *given)
-    for part in structure.bounding:
+    for part in (found for found in structure.sets if found is not None):
         for variable in part.variables:
             if variable.id in boxes:
                 bound = (Ball(np.broadcast_to(part.reach(variable), variable.size)) * COMPUTED).above

@@ -35,7 +35,7 @@ from kernelopt.duality.statement import SIGNS
 from kernelopt.duality.sweep import term_name
 from kernelopt.language.risk import Risk
 from kernelopt.structure.affine import affine, flat
-from kernelopt.structure.residuals import violation
+from kernelopt.structure.enclosure import violation
 from kernelopt.structure.structure import ENTRYWISE
 from kernelopt.structure.trees import nodes, replaced, with_args
 from kernelopt.structure.zero_weights import ROUNDING_SHARE, senses, sizes_of_terms

@@ -10,7 +10,7 @@ import numpy as np
 from kernelopt.duality.dual import Dual
 from kernelopt.duality.equations import Swept
 from kernelopt.errors import DualizationError
-from kernelopt.structure.copies import copied_loss
+from kernelopt.structure.attributes import copied_loss
 from kernelopt.structure.gate import check_is_problem, offending_terms, terms_text, violations
 from kernelopt.structure.structure import Structure, risk_on
 from kernelopt.structure.trees import copied_problem, replaced, risks, short

@@ -16,7 +16,8 @@ from kernelopt.duality.reading import LEQ, Reader
 from kernelopt.duality.symbols import OBJECTIVE
 from kernelopt.duality.tree import ZERO, Tree, enumerated, formula, leaf, listed
 from kernelopt.duality.written import SUM, fresh, word
-from kernelopt.language.penalty import Penalty, half_square, weighted
+from kernelopt.language.penalty import weighted
+from kernelopt.learner import half_square
 from kernelopt.structure.structure import RiskTerm, Structure
 from kernelopt.structure.trees import nodes, replaced
 
@@ -228,8 +229,7 @@ def explicit_risk(term: RiskTerm, notation: Reader, suffix: str) -> ExplicitRisk
         squares.append(cp.Variable())
         tree = Tree("inverse form", (notation(f), kernel(K, n, notation)))
         notation.substitutes[id(squares[-1])] = tree
-    lengths = tuple(Penalty(s, s, cp.sqrt(s), "semidefinite") for s in squares)
-    value = half_square(lengths, learner.norm) + loss
+    value = half_square(squares, [cp.sqrt(s) for s in squares], learner.norm) + loss
     fit = z == cp.sum([*functions, *bias])
     constraints = [c for node in indicators for c in node.args]
     return ExplicitRisk(value, [*functions, *bias, z, *slacks], fit, constraints)

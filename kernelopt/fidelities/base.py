@@ -8,10 +8,10 @@ from typing import ClassVar, Protocol, runtime_checkable
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.numerics.rounding import Bounded, gamma
+from kernelopt.numerics.ball import Ball
+from kernelopt.numerics.rounding import TERM_ROUNDINGS, Bounded
 from kernelopt.validation import Array
 
-TERM_ROUNDINGS = 64  # more than one term of a conjugate takes: its logarithms and roots cost a few each
 POWERS = range(-40, 41)  # of two: the multiples of the identity that `trace_bound` tries
 
 
@@ -64,7 +64,7 @@ class Fidelity(ABC):
         few units in the last place. A fidelity with another conjugate states its own bound.
         """
         value = self.conjugate(U)
-        return Bounded(value, gamma(U.size + TERM_ROUNDINGS) * value)
+        return Bounded(value, float(Ball.computed(value, value, U.size + TERM_ROUNDINGS).rad))
 
     def conjugate_expression(self, U: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]] | None:
         """Return L*(U) as a convex cvxpy expression, and its domain; None where neither is stated."""

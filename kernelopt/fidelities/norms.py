@@ -10,8 +10,10 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.fidelities.base import Fidelity
-from kernelopt.numerics.rounding import UNIT, norm_above
+from kernelopt.numerics.rounding import norm_above
 from kernelopt.validation import Array
+
+SPACING = np.finfo(float).eps  # of the doubles above one
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ class frobenius(Fidelity):
 
     def project(self, U: Array) -> Array:
         length = norm_above(U)
-        return U if length <= 1 else U * ((1 - 4 * UNIT) / length)  # of norm at most 1 after rounding
+        return U if length <= 1 else U * ((1 - 2 * SPACING) / length)  # of norm at most 1 after rounding
 
     def conjugate_expression(self, U: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         return cp.Constant(0.0), [cp.pnorm(U, 2) <= 1]

@@ -112,17 +112,3 @@ def is_indefinite_constant(grams: Grams) -> bool:
     given = grams.storage
     constant = isinstance(given, ExpressionStorage) and isinstance(given.expression, cp.Constant)
     return constant and smallest_relative_eigenvalue(given.gram(0)) < -PSD_TOLERANCE
-
-
-def half_square(penalties: tuple[Penalty, ...], norm: float) -> cp.Expression:
-    """Return 1/2 |(|f_m|)_m|_norm^2 as a convex expression."""
-    squares = [part.square for part in penalties]
-    if len(squares) == 1 or norm == 2:
-        return cp.sum(squares) / 2
-    if norm == np.inf:
-        return cp.max(cp.hstack(squares)) / 2
-    if norm > 2:
-        return cp.pnorm(cp.hstack(squares), norm / 2, approx=False) / 2
-    lengths = cp.hstack([part.length for part in penalties])
-    size = cp.sum(lengths) if norm == 1 else cp.pnorm(lengths, norm, approx=False)
-    return cp.square(size) / 2

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
+from cvxpy.atoms.affine.transpose import transpose
 from numpy.typing import ArrayLike
 
 from kernelopt.errors import ParameterError, ShapeError
@@ -15,8 +15,8 @@ from kernelopt.grams.caching import read_only
 from kernelopt.language.adapter import ValuedWrap
 from kernelopt.language.combination import Combination, as_kernel
 from kernelopt.language.learner import Learner
-from kernelopt.language.penalty import half_square, penalty
-from kernelopt.learner import BlockMachine, Machine
+from kernelopt.language.penalty import penalty
+from kernelopt.learner import BlockMachine, Machine, half_square
 from kernelopt.losses import Loss
 from kernelopt.validation import Array, as_vector, boolean, exponent, shown
 
@@ -145,13 +145,6 @@ def with_read_only_arrays(machine: Machine | BlockMachine) -> Machine | BlockMac
     return machine._replace(alpha=alpha)
 
 
-def subexpressions(expression: Any) -> Iterator[Any]:
-    """Yield an expression and all its subexpressions."""
-    yield expression
-    for arg in expression.args:
-        yield from subexpressions(arg)
-
-
 def risk(K: Any, y: ArrayLike | None, loss: Loss, bias: bool | None = None, norm: float = 2) -> Risk:
     r"""The regularised empirical risk at a kernel, a convex and decreasing expression of the kernel.
 
@@ -214,11 +207,7 @@ def risk(K: Any, y: ArrayLike | None, loss: Loss, bias: bool | None = None, norm
         )
     for k in kernels:
         asymmetric = [v for v in k.variables() if v.ndim == 2 and v.shape == k.shape and not v.is_symmetric()]
-        if (
-            asymmetric
-            and not k.is_symmetric()
-            and "transpose" not in {type(a).__name__ for a in subexpressions(k)}
-        ):
+        if asymmetric and not k.is_symmetric() and transpose not in k.atoms():
             raise ParameterError(
                 f"a kernel must be symmetric, got the variable {asymmetric[0].name()} without symmetry in "
                 f"risk. Create it with cp.Variable({asymmetric[0].shape}, PSD=True) or symmetric=True."
@@ -238,6 +227,7 @@ def risk(K: Any, y: ArrayLike | None, loss: Loss, bias: bool | None = None, norm
     b = cp.Variable(name="b") if use_bias else None
     f = cp.sum([part.f for part in penalties])
     fit = f if b is None else f + b
-    square, summed = half_square(penalties, norm), loss.expression(fit, targets)
+    square = half_square([part.square for part in penalties], [part.length for part in penalties], norm)
+    summed = loss.expression(fit, targets)
     learner = Learner(kernels, targets, loss, norm, penalties, b, fit, square, summed)
     return Risk(square + summed, learner)

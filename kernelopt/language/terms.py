@@ -59,7 +59,8 @@ def terms(K: cp.Expression) -> list[Term] | None:
     if isinstance(K, Combination):
         return [Term(K.weights, K.grams)]
     if isinstance(K, AddExpression):
-        return concatenated([terms(arg) for arg in K.args])
+        parts = [terms(arg) for arg in K.args]
+        return None if None in parts else [term for part in parts for term in part or []]
     if isinstance(K, index):
         inner = terms(K.args[0])
         rows, columns = K.key
@@ -76,16 +77,6 @@ def terms(K: cp.Expression) -> list[Term] | None:
     if K.is_constant() and not K.parameters():
         return [constant_term(K)]
     return None
-
-
-def concatenated(parts: list[list[Term] | None]) -> list[Term] | None:
-    """Return all terms in one list, or None if one part is None."""
-    found: list[Term] = []
-    for part in parts:
-        if part is None:
-            return None
-        found += part
-    return found
 
 
 def read_product(K: cp.Expression) -> list[Term] | None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.learner.programs import block_scales, dual_program, solve_conic
+from kernelopt.learner.programs import block_scales, dual_program, half_square, solve_conic
 from kernelopt.learner.single import learn
 from kernelopt.losses import Loss
 from kernelopt.numerics.factors import pivoted_cholesky
@@ -94,9 +94,8 @@ def primal_blocks(
         b = cp.Variable() if bias else 0.0
         f = cp.sum([L @ u for L, u in zip(factors, us, strict=True) if u is not None]) + b
         fit = z == f
-        lengths = cp.hstack([cp.norm2(u) for u in us if u is not None])
-        length = cp.max(lengths) if np.isinf(norm) else cp.pnorm(lengths, norm, approx=False)
-        problem = cp.Problem(cp.Minimize(loss.expression(z, y) + cp.square(length) / 2), [fit])
+        square = half_square([cp.sum_squares(u) for u in us if u is not None], [], norm)
+        problem = cp.Problem(cp.Minimize(loss.expression(z, y) + square), [fit])
     solve_conic(problem, loss)
     alpha = loss.project(np.asarray(fit.dual_value), y, bias)
     coefficients = np.zeros((len(Ks), y.size))

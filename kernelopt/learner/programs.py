@@ -43,17 +43,13 @@ def dual_program(
         present = [m for m, L in enumerate(factors) if L.shape[1]]
         forms = [cp.sum_squares(factors[m].T @ alpha) for m in present]
         caps: list[cp.Constraint] = []
-        if norm == 2 or len(present) <= 1:
-            problem = cp.Problem(cp.Maximize(gain - sum(forms) / 2), constraints)
-        elif norm == 1:
+        if norm == 1 and len(present) > 1:
             top = cp.Variable(name="top")
             caps = [form / 2 <= top for form in forms]
-            problem = cp.Problem(cp.Maximize(gain - top), [*constraints, *caps])
         else:
-            lengths = cp.hstack([cp.norm2(factors[m].T @ alpha) for m in present])
-            s = conjugate_exponent(norm)
-            size = cp.sum(lengths) if s == 1 else cp.pnorm(lengths, s, approx=False)
-            problem = cp.Problem(cp.Maximize(gain - cp.square(size) / 2), constraints)
+            lengths = [cp.norm2(factors[m].T @ alpha) for m in present]
+            top = half_square(forms, lengths, conjugate_exponent(norm)) if present else 0.0
+        problem = cp.Problem(cp.Maximize(gain - top), [*constraints, *caps])
     solve_conic(problem, loss)
     scales = np.zeros(len(factors))
     if norm == 2 or len(present) <= 1:
@@ -63,6 +59,20 @@ def dual_program(
     else:
         scales[present] = block_scales(np.array([float(form.value) for form in forms]), norm)
     return np.asarray(alpha.value, dtype=float), scales
+
+
+def half_square(
+    squares: Sequence[cp.Expression], lengths: Sequence[cp.Expression | None], norm: float
+) -> cp.Expression:
+    """Return 1/2 |(l_m)_m|_norm^2 as a convex expression of the l_m^2, for norms below 2 of the l_m."""
+    if len(squares) == 1 or norm == 2:
+        return cp.sum(list(squares)) / 2
+    if norm == np.inf:
+        return cp.max(cp.hstack(squares)) / 2
+    if norm > 2:
+        return cp.pnorm(cp.hstack(squares), norm / 2, approx=False) / 2
+    size = cp.sum(list(lengths)) if norm == 1 else cp.pnorm(cp.hstack(lengths), norm, approx=False)
+    return cp.square(size) / 2
 
 
 def program_seconds(factors: Sequence[Array]) -> float:

@@ -14,15 +14,15 @@ from scipy.optimize import brentq
 
 from kernelopt.errors import InputError, LabelError, ShapeError
 from kernelopt.losses.curve import Curve, descent, piecewise_intercept
-from kernelopt.losses.perspective import curve_perspective
+from kernelopt.losses.perspective import Scaling, curve_perspective, read_scaling
 from kernelopt.losses.weights import Weight, per_sample
+from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.roots import last_above
-from kernelopt.numerics.rounding import UNIT, Bounded, dot, gamma, upwards
+from kernelopt.numerics.rounding import TERM_ROUNDINGS, Bounded, dot
 from kernelopt.validation import Array, as_labels, as_targets, positive, shown
 
 ROOT_TOLERANCE = 1e-15  # absolute tolerance of Brent's method for the intercept
 BRENT_ITERATIONS = 2000  # more than the 1100 halvings from the largest double to that tolerance
-TERM_ROUNDINGS = 64  # beside one per sample, more than a term of a loss takes: 37 for an entropy, see below
 LARGE = 1e12  # replaces an infinite entry of a point that is projected
 
 
@@ -142,16 +142,16 @@ class Loss(ABC):
 
     def above(self, f: Array, error: Array, penalty: float, y: Array, intercept: float) -> float:
         """Return an upper bound of penalty + loss(f + b), where the error of f is at most `error`."""
-        t = f + intercept
-        reach = error + UNIT * np.abs(t)
-        slopes = np.maximum(np.abs(self.response(t - reach, y)), np.abs(self.response(t + reach, y)))
-        value, roundings = self.value(t, y), gamma(t.size + TERM_ROUNDINGS)
-        a = self.response(t, y)
-        size = abs(value) + float(np.abs(a * t).sum())
+        ball = Ball(f, error) + intercept
+        t, reach, respond = ball.mid, ball.rad, self.responder(y)
+        slopes = np.maximum(np.abs(respond(t - reach)), np.abs(respond(t + reach)))
+        value, a = self.value(t, y), np.abs(respond(t))
+        size = abs(value) + float((a * np.abs(t)).sum())
         if self.quadratic:
             linear, curvature, l1, _, _ = self.curve(y)
-            size = float((np.abs(a) * (np.abs(linear - t) + curvature * np.abs(a) / 2 + l1)).sum())
-        return upwards(penalty + (value + (1 + roundings) * float(slopes @ reach) + roundings * size))
+            size = float((a * (np.abs(linear - t) + curvature * a / 2 + l1)).sum())
+        loss = Ball.computed(value, size, t.size + TERM_ROUNDINGS, slopes @ reach)
+        return float((loss + penalty).above)
 
     def bounded_dual_value(self, alpha: Array, y: Array) -> Bounded:
         """Return l(alpha) with a bound of its rounding error, for alpha in the domain of the dual.
@@ -161,15 +161,15 @@ class Loss(ABC):
         whose derivative is at most -log u < 37 with the unit roundoff u, that changes a term by at most 37 u
         |alpha_i|.
         """
-        roundings = gamma(alpha.size + TERM_ROUNDINGS)
+        terms = alpha.size + TERM_ROUNDINGS
         if not self.quadratic:
             value = self.dual_value(alpha, y)
-            return Bounded(value, roundings * (abs(value) + float(np.abs(alpha).sum())))
-        linear, curvature, l1, _, _ = self.curve(y)
-        first = dot(linear, alpha)
-        rest = float((curvature * alpha) @ alpha) / 2 + float(l1 @ np.abs(alpha))
-        value = first.value - rest
-        return Bounded(value, first.error + roundings * rest + UNIT * abs(value))
+            found = Ball.computed(value, abs(value) + np.abs(alpha).sum(), terms)
+        else:
+            linear, curvature, l1, _, _ = self.curve(y)
+            rest = (curvature * alpha) @ alpha / 2 + l1 @ np.abs(alpha)
+            found = Ball(*dot(linear, alpha)) - Ball.computed(rest, rest, terms)
+        return Bounded(float(found.mid), float(found.rad))
 
     def dual_value(self, alpha: Array, y: Array) -> float:
         """Return l(alpha), for alpha in the domain of the dual."""
@@ -191,19 +191,7 @@ class Loss(ABC):
 
     def dual_expression(self, alpha: cp.Expression, y: Array) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Return l(alpha) as a concave cvxpy expression, and the constraints of its domain."""
-        linear, curvature, l1, lower, upper = self.curve(y)
-        concave = linear @ alpha
-        if curvature.any():
-            concave -= cp.sum_squares(cp.multiply(np.sqrt(curvature / 2), alpha))
-        if l1.any():
-            concave -= l1 @ cp.abs(alpha)
-        below, above = np.isfinite(lower), np.isfinite(upper)
-        domain: list[cp.Constraint] = []
-        if below.any():
-            domain.append((alpha[below] >= lower[below]).set_label("lower"))
-        if above.any():
-            domain.append((alpha[above] <= upper[above]).set_label("upper"))
-        return concave, domain
+        return curve_perspective(Scaling(self.curve(y)), alpha, y, None)
 
     def dual_perspective(
         self, alpha: cp.Expression, y: Array, weight: cp.Expression | None = None
@@ -212,7 +200,10 @@ class Loss(ABC):
 
         None where it is not known. A parameter C stays a parameter; `weight` None stands for one.
         """
-        return curve_perspective(self, alpha, y, weight) if self.quadratic else None
+        scaling = read_scaling(self, y) if self.quadratic else None
+        if scaling is None or (scaling.curvature and weight is not None):
+            return None  # a quotient by a parameter times a multiplier
+        return curve_perspective(scaling, alpha, y, weight)
 
     def project(self, alpha: Array, y: Array, bias: bool) -> Array:
         """Return the projection of alpha on the domain of the dual, with sum zero if there is a bias."""
@@ -245,7 +236,7 @@ def project_zero_sum(alpha: Array, lower: Array, upper: Array) -> Array:
     function. A point of the set, up to the rounding of its sum, is returned as it is, with all its zeros.
     """
     inside = bool(((lower <= alpha) & (alpha <= upper)).all())
-    if inside and abs(float(alpha.sum())) <= UNIT * float(np.abs(alpha).sum()):
+    if inside and abs(float(alpha.sum())) <= np.finfo(float).epsneg * float(np.abs(alpha).sum()):
         return alpha.copy()
     ends = np.concatenate([alpha - lower, alpha - upper])
     ends = ends[np.isfinite(ends)]

@@ -15,7 +15,7 @@ from kernelopt.losses.base import Loss, Primal
 from kernelopt.losses.curve import Curve
 from kernelopt.losses.weighted import WeightedLoss
 from kernelopt.losses.weights import per_sample, weighted_sum
-from kernelopt.numerics.rounding import UNIT, gamma, upwards
+from kernelopt.numerics.ball import Ball
 from kernelopt.validation import Array, positive
 
 
@@ -110,12 +110,6 @@ class huberized_hinge(WeightedLoss):
         return signed_box(y, self.tau, per_sample(self.C, y.size))
 
 
-def margin_penalty(penalty: float, margin: float) -> float:
-    """Return penalty / margin^2, the penalty of f / margin; infinite where it overflows."""
-    with np.errstate(all="ignore"):
-        return float(np.float64(penalty) / np.float64(margin) / np.float64(margin))
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class hard_margin(Loss):
     """The hard margin: zero where y_i t_i >= 1 for all i, infinite elsewhere.
@@ -146,13 +140,13 @@ class hard_margin(Loss):
         margin = float((y * (f + b)).min())
         if margin <= 0:
             return Primal(np.inf, 1.0, b)
-        return Primal(float(margin_penalty(penalty, margin)), 1 / margin, b / margin)
+        with np.errstate(all="ignore"):  # infinite where it overflows
+            return Primal(float(np.float64(penalty) / margin / margin), 1 / margin, b / margin)
 
     def above(self, f: Array, error: Array, penalty: float, y: Array, intercept: float) -> float:
         """Return an upper bound of the value of f + b scaled to margin one."""
-        t = f + intercept
-        margin = float((y * t - error - UNIT * np.abs(t)).min())
-        return upwards(margin_penalty(penalty, margin) * (1 + gamma(8))) if margin > 0 else np.inf
+        margin = Ball(((Ball(f, error) + intercept) * y).below.min())
+        return float((Ball(penalty) / margin / margin).above) if margin.mid > 0 else np.inf
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -27,23 +27,17 @@ class Scaling(NamedTuple):
 
 
 def curve_perspective(
-    loss: Loss, alpha: cp.Expression, y: Array, weight: cp.Expression | None
-) -> Stated | None:
-    """Return w l(alpha / w) and its domain for a loss whose dual is piecewise quadratic.
+    scaling: Scaling, alpha: cp.Expression, y: Array, weight: cp.Expression | None
+) -> Stated:
+    """Return w l(alpha / w) and its domain for a loss whose dual is piecewise quadratic; w = 1 for None.
 
     With the coefficients of `Loss.curve` it is linear'a - sum_i curvature_i a_i^2 / (2 w) - l1'|a| on
     w lower <= a <= w upper. A parameter C stays a parameter.
     """
-    scaling = read_scaling(loss, y)
-    if scaling is None:
-        return None
     linear, curvature, l1, _, _ = scaling.curve
     concave = cp.sum(alpha) if (linear == 1).all() else vector(linear, y) @ alpha
     if curvature.any():
-        square = half_square(curvature, alpha, scaling, weight)
-        if square is None:
-            return None
-        concave = concave - square
+        concave = concave - half_square(curvature, alpha, scaling, weight)
     if l1.any():
         uniform = np.ptp(l1) == 0
         concave = concave - (float(l1[0]) * cp.norm1(alpha) if uniform else vector(l1, y) @ cp.abs(alpha))
@@ -68,14 +62,12 @@ def read_scaling(loss: Loss, y: Array) -> Scaling | None:
 
 def half_square(
     curvature: Array, alpha: cp.Expression, scaling: Scaling, weight: cp.Expression | None
-) -> cp.Expression | None:
-    """Return sum_i curvature_i a_i^2 / (2 w); None for a quotient by a parameter times a multiplier."""
+) -> cp.Expression:
+    """Return sum_i curvature_i a_i^2 / (2 w)."""
     uniform = np.ptp(curvature) == 0
     size = float(curvature[0]) if uniform else 1.0
     a = alpha if uniform else cp.multiply(cp.Constant(np.sqrt(curvature), name="c"), alpha)
     if scaling.curvature:
-        if weight is not None:
-            return None
         C: Any = scaling.parameter
         # A quotient by a parameter is not DPP, its reciprocal as a parameter is.
         inverse = cp.CallbackParam(lambda: 1 / C.value, (), name=f"1/{C.name()}", nonneg=True)

@@ -20,9 +20,8 @@ from kernelopt.methods.method import Outcome
 from kernelopt.methods.results import matrix_seconds
 from kernelopt.numerics.compiling import numba_clock
 from kernelopt.running import check, seconds_left
-from kernelopt.structure.ball import BallProblem, read_risks_on_ball
 from kernelopt.structure.evaluation import Evaluator, Given
-from kernelopt.structure.learning import read_pieces
+from kernelopt.structure.learning import read_sets
 from kernelopt.structure.structure import Point, RiskTerm, Structure
 from kernelopt.structure.trees import number
 from kernelopt.validation import Array, Index
@@ -141,15 +140,13 @@ def on_sample(loss: Loss, y: Array, points: Index) -> Loss:
 def simple_point(structure: Structure) -> Point | None:
     """Return a feasible point in closed form, or None if none is known.
 
-    It has equal weights in a ball, the centre of each spectrahedron and simplex, or else is the projection
+    It has equal shares in each set whose `start` is known, or else is the projection
     of zero on the feasible set, where that needs no conic solver.
     """
-    ball = read_risks_on_ball(structure)
-    if isinstance(ball, BallProblem):
-        return ball.point(ball.reach * ball.start)
-    pieces = read_pieces(structure)
-    if not isinstance(pieces, str) and all(piece.total < np.inf for piece in pieces):
-        return {piece.variable.id: piece.centre for piece in pieces}
+    sets = read_sets(structure)
+    starts = [None] if isinstance(sets, str) else [part.start() for part in sets]
+    if None not in starts:
+        return {v: x for start in starts for v, x in (start or {}).items()}
     zero = {v.id: np.zeros(v.shape) for v in structure.variables}
     evaluator = Evaluator(structure, zero_machines(structure))
     return FeasibleSet(evaluator, conic=False).nearest(zero)[0]

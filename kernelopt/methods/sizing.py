@@ -136,4 +136,4 @@ def has_closed_form(structure: Structure) -> bool:
     if len(structure.active) != 1:
         return not structure.variables and not structure.lifted.constraints
     at = structure.active[0]
-    return structure.balls[at] is not None or structure.budgets[at] is not None
+    return structure.sets[at] is not None

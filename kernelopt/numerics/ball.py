@@ -47,9 +47,14 @@ class Ball:
         return Ball(mid, rad if all_known else np.where(known, rad, np.inf))
 
     @staticmethod
-    def computed(mid: Any, sizes: Any, terms: int) -> Ball:
-        """Return the ball of computed sums of so many products, whose absolute values have these sums."""
-        return Ball.of(mid, raised(gamma(terms) * sizes + 4 * ETA * terms * np.not_equal(sizes, 0)))
+    @QUIET
+    def computed(mid: Any, sizes: Any, terms: Any, rad: Any = 0.0) -> Ball:
+        """Return the ball of computed sums of so many products, or terms of few roundings, which count too.
+
+        `sizes` are the sums of the absolute values of the terms, and `rad` of their errors.
+        """
+        underflow = 4 * ETA * terms * np.not_equal(sizes, 0)
+        return Ball.of(mid, raised(rad + gamma(terms) * sizes + underflow, terms))
 
     @staticmethod
     @QUIET
@@ -191,6 +196,11 @@ class Ball:
         found = self.monotone(lambda a: np.maximum(a, 0.0) ** p, falling=p < 0)
         return found if p < 0 else Ball.between(np.maximum(found.below, 0.0), found.above)
 
+    def root(self, r: float) -> Ball:
+        """a^(1/r) for a >= 0: the roundings of r and 1/r change its logarithm by less than 2 u 745 / r."""
+        error = LIBRARY + 2 * 745 * UNIT / r
+        return self if r == 1 else self.monotone(lambda a: np.maximum(a, 0.0) ** (1 / r), error)
+
     @QUIET
     def norm(self, p: float, axis: Any = None, keepdims: bool = False) -> Ball:
         """|a|_p = s (sum_i t_i^p)^(1/p) with t = |a| / s and the largest |a_i| = s, for p >= 1.
@@ -219,6 +229,6 @@ def as_ball(number: Any) -> Ball:
     return number if isinstance(number, Ball) else Ball(number)
 
 
-def raised(rad: Any, terms: int = 0) -> Any:
+def raised(rad: Any, terms: Any = 0) -> Any:
     """Return more than the exact value of a computed sum of non-negative terms, zero where all are zero."""
     return rad * (1 + gamma(terms + 32)) + 8 * ETA * (rad > 0)

@@ -28,12 +28,12 @@ from kernelopt.validation import Array, Index
 UNIT = 2.0**-53  # u, the unit roundoff of doubles
 SPLITTER = 2.0**27 + 1  # Veltkamp's: splits the 53 bits of a double into two halves
 SPLIT_LIMIT = 2.0**990  # SPLITTER times a double up to this does not overflow
-EIGENVALUE = 4.0  # times gamma_n |G|_F exceeds the error of an eigenvalue that LAPACK computes
 SMALL = 1e-280  # below this the error term of a product, u times smaller, may underflow
 UNDERFLOW = 1e-320  # more than the error of one product that underflows, 2^-1075
 TINY = 1e-300  # more than the errors of a million such products
 SMALLEST_DIVISOR = 1e-300  # keeps the quotient of two sizes finite where the divisor vanishes
 NORM_ROUNDINGS = 64  # beside one per entry, more than an l_p norm or its power takes
+TERM_ROUNDINGS = 64  # beside one per term, more than a term of a loss or a conjugate takes: an entropy 37
 POWER_ROUNDINGS = 32  # more than a power or a root of one number takes
 
 
@@ -210,3 +210,11 @@ def norm_above(a: Array) -> float:
         return largest
     scaled = v / largest
     return upwards(largest * math.sqrt(float(scaled @ scaled)) * (1 + (v.size + 8) * UNIT))
+
+
+def eigenvalue_error(G: Array) -> float:
+    """Return a bound of the errors of the eigenvalues or singular values of a matrix that LAPACK computes.
+
+    It is 4 gamma_n |G|_F: the algorithms are backward stable, with a small factor.
+    """
+    return float(4 * gamma(max(G.shape)) * norm_above(G) * (1 + gamma(4)))

@@ -23,8 +23,8 @@ from cvxpy.atoms.affine.upper_tri import upper_tri
 from cvxpy.atoms.affine.vstack import Vstack
 from cvxpy.atoms.affine.wraps import Wrap
 
-from kernelopt.numerics.ball import ETA, EXACTLY_SUMMED, Ball, raised
-from kernelopt.numerics.rounding import dots, gamma
+from kernelopt.numerics.ball import ETA, EXACTLY_SUMMED, Ball
+from kernelopt.numerics.rounding import dots
 from kernelopt.structure.affine import affine, flat
 from kernelopt.validation import Array
 
@@ -54,27 +54,27 @@ def of_sum(atom: Any, balls: list[Ball]) -> Ball:
     """Enclose a sum of entries: the sum of the radii, and gamma_k times the sum of the absolute values."""
     balls = [dense(ball) for ball in balls]
     rads = [np.broadcast_to(ball.rad, np.shape(ball.mid)) for ball in balls]
-    rad = numeric(atom, rads)
-    if not isinstance(atom, MOVES):
-        terms: Any = numeric(atom, [1.0 * np.not_equal(ball.size, 0) for ball in balls])
-        sizes = numeric(atom, [np.abs(ball.mid) for ball in balls])
-        rad = raised(rad + gamma(np.maximum(terms - 1, 0)) * sizes, terms)
-    return Ball.of(numeric(atom, [ball.mid for ball in balls]), rad)
+    mid, rad = numeric(atom, [ball.mid for ball in balls]), numeric(atom, rads)
+    if isinstance(atom, MOVES):
+        return Ball.of(mid, rad)
+    terms = numeric(atom, [1.0 * np.not_equal(ball.size, 0) for ball in balls])
+    sizes = numeric(atom, [np.abs(ball.mid) for ball in balls])
+    return Ball.computed(mid, sizes, np.maximum(terms - 1, 0), rad)
 
 
 def of_product(atom: Any, balls: list[Ball]) -> Ball:
     """Enclose a sum of k products: |A| r_b + r_A (|b| + r_b), gamma_k |A||b|, and eta for each product."""
     left, right = (ball if isinstance(atom, MulExpression) else dense(ball) for ball in balls)
     terms: Any = numeric(atom, [1.0 * (left.size != 0), 1.0 * (right.size != 0)])
-    rad = gamma(terms) * numeric(atom, [abs(left.mid), abs(right.mid)]) + 4 * ETA * terms
+    size, rad = numeric(atom, [abs(left.mid), abs(right.mid)]), 4 * ETA * terms
     mid = numeric(atom, [left.mid, right.mid])
     if is_small_image(atom, left.mid, right.mid):
-        mid, rad = dots(np.atleast_2d(left.mid), right.mid)
+        size, (mid, rad) = 0 * size, dots(np.atleast_2d(left.mid), right.mid)
     if not right.is_exact:
         rad = rad + numeric(atom, [abs(left.mid), np.broadcast_to(right.rad, np.shape(right.mid))])
     if not left.is_exact:
         rad = rad + numeric(atom, [np.broadcast_to(left.rad, np.shape(left.mid)), right.size])
-    return Ball.of(mid, raised(rad, terms))
+    return Ball.computed(mid, size, terms, rad)
 
 
 def is_small_image(atom: Any, left: Any, right: Any) -> bool:
@@ -99,8 +99,8 @@ def of_combination(atom: Any, balls: list[Ball]) -> Ball:
     weights, magnitudes = dense(balls[0]), atom.grams.magnitudes
     rads = np.broadcast_to(weights.rad, weights.mid.shape)
     size, change = (np.sqrt(w @ magnitudes) for w in (weights.size, rads))
-    rad = gamma(weights.mid.size + 8) * np.outer(size, size) + np.outer(change, change)
-    return Ball.of(numeric(atom, [weights.mid]), raised(rad, weights.mid.size))
+    mid = numeric(atom, [weights.mid])
+    return Ball.computed(mid, np.outer(size, size), weights.mid.size + 8, np.outer(change, change))
 
 
 def of_affine(atom: Any, balls: list[Ball]) -> Ball:

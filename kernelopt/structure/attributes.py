@@ -1,13 +1,40 @@
-"""The attributes of a variable: the bounds that it states, and whether it is more than a member of a cone."""
+"""The attributes of variables and parameters: copies, stated bounds, and what they state beside a cone."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
+from kernelopt.losses import Loss
 from kernelopt.numerics.decompositions import PAIRS
 from kernelopt.running import check
 from kernelopt.validation import Array
+
+
+def stated(leaf: cp.Variable | cp.Parameter) -> dict[str, Any]:
+    """Return the attributes that a variable or a parameter states."""
+    attributes = leaf.attributes.items()
+    return {name: value for name, value in attributes if value is not None and value is not False}
+
+
+def copied_variable(variable: cp.Variable, **changes: Any) -> cp.Variable:
+    """Return a variable with the id, the name and the attributes of another, but without a value."""
+    return cp.Variable(variable.shape, name=variable.name(), var_id=variable.id, **stated(variable) | changes)
+
+
+def copied_parameter(parameter: cp.Parameter) -> cp.Parameter:
+    """Return a parameter with the id, the name, the attributes and the value of another."""
+    name, value = parameter.name(), parameter.value
+    return cp.Parameter(parameter.shape, name=name, value=value, id=parameter.id, **stated(parameter))
+
+
+def copied_loss(loss: Loss, copies: dict[int, Any]) -> Loss:
+    """Return a loss with its parameters replaced by their copies."""
+    found = {name: copies[id(value)] for name, value in vars(loss).items() if id(value) in copies}
+    return replace(loss, **found) if found else loss  # type: ignore[type-var]
 
 
 def stated_bounds(variable: cp.Variable) -> tuple[Array, Array] | None:
@@ -47,5 +74,4 @@ def beside_cone(variable: cp.Variable) -> str:
     see the others: `cp.Variable((n, n), PSD=True, nonneg=True)` is a member of two.
     """
     cone = ("PSD", "symmetric") if variable.attributes["PSD"] else ("nonneg", "pos", "symmetric")
-    stated = variable.attributes.items()
-    return ", ".join(k for k, v in stated if k not in cone and v is not None and v is not False)
+    return ", ".join(name for name in stated(variable) if name not in cone)

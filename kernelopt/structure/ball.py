@@ -15,7 +15,7 @@ from kernelopt.losses import Loss
 from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_weights
 from kernelopt.structure.affine import affine
 from kernelopt.structure.attributes import beside_cone
-from kernelopt.structure.learning import one_risk, read_set, weighted_risks
+from kernelopt.structure.learning import one_risk, read_sets, weighted_risks
 from kernelopt.structure.parts import Budget, split
 from kernelopt.structure.powers import LpBall
 from kernelopt.structure.structure import Point, RiskTerm, Structure, is_zero, kept_in_structure
@@ -190,10 +190,10 @@ def read_risks_on_ball(structure: Structure) -> BallProblem | str:
     read = weighted_risks(structure)
     if isinstance(read, str):
         return read
-    size = read_weight_set(structure)
-    if isinstance(size, str):
-        return size
-    variables, p, reach = size
+    part = read_weight_set(structure)
+    if isinstance(part, str):
+        return part
+    variables, reach = structure.variables, np.concatenate([part.reach(v) for v in structure.variables])
     first, *others = read.risks
     if not all(have_same_kernel(first, other) for other in others):
         count = len(read.risks)
@@ -205,30 +205,24 @@ def read_risks_on_ball(structure: Structure) -> BallProblem | str:
     prices = np.concatenate([read.rest.gradient(v) for v in variables])
     learners, factor = tuple(risk.learner for risk in read.risks), read.factors[0]
     shares = tuple(each / factor for each in read.factors)
-    return BallProblem(learners, shares, whole, variables, p, reach, factor, read.offset, prices)
+    return BallProblem(learners, shares, whole, variables, part.p, reach, factor, read.offset, prices)
 
 
-def read_weight_set(structure: Structure) -> tuple[tuple[cp.Variable, ...], float, Array] | str:
-    """Return the feasible set as (variables, p, reach), or a sentence why it is no l_p ball and no trace."""
+def read_weight_set(structure: Structure) -> Budget | LpBall | str:
+    """Return the feasible set as one l_p ball or trace of all weights, or a sentence why it is none."""
     for variable in structure.variables:
         if variable.ndim > 1 or not variable.is_nonneg():
             return f"{variable.name()} must be a vector with nonneg=True"
-        if beside_cone(variable):
-            return f"{variable.name()} has {beside_cone(variable)} beside nonneg=True"
-    constraints = [structure.lifted.constraints[i] for i in structure.active]
-    if len(constraints) != 1:
-        listed = ", ".join(c.label or str(c) for c in constraints)
-        return (
-            f"it needs one constraint, an l_p ball or a trace, the problem has {len(constraints)}: {listed}"
-        )
-    found = read_set(structure, structure.active[0])
-    if isinstance(found, Budget | LpBall) and set(found.variables) == set(structure.variables):
-        reach = np.concatenate([found.reach(v) for v in structure.variables])
+    sets = read_sets(structure)
+    if isinstance(sets, str):
+        return sets
+    part = sets[0] if len(sets) == 1 else None
+    if isinstance(part, Budget | LpBall):
+        reach = np.concatenate([part.reach(v) for v in part.variables])
         if ((reach > 0) & np.isfinite(reach)).all():
-            return structure.variables, found.p, reach
+            return part
     names = ", ".join(variable.name() for variable in structure.variables)
-    which = constraints[0].label or constraints[0]
-    return f"the constraint {which} is not an l_p ball or a trace of {names}"
+    return f"it needs one constraint, an l_p ball or a trace of {names}"
 
 
 def read_kernels(risk: RiskTerm, variables: tuple[cp.Variable, ...]) -> Grams | str:

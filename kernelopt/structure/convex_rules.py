@@ -23,10 +23,10 @@ from cvxpy.atoms.norm_nuc import normNuc
 from cvxpy.atoms.sigma_max import sigma_max
 
 from kernelopt.numerics.ball import ETA, LIBRARY, Ball, raised
-from kernelopt.numerics.rounding import EIGENVALUE, gamma
+from kernelopt.numerics.rounding import eigenvalue_error
 from kernelopt.structure.affine import flat
 from kernelopt.structure.affine_rules import dense, numeric
-from kernelopt.structure.powers import power_of
+from kernelopt.structure.recognition import power_of
 
 EVALUATION = 2e-14  # relative, about 100 u: assumed of the arguments and the value of an atom without a rule
 
@@ -67,18 +67,17 @@ def of_form(atom: Any, balls: list[Ball]) -> Ball:
     """Enclose x'Px: gamma_2n |x|'|P||x|, and twice |r|'|P|(|x| + r)."""
     (x, P), n = (dense(ball) for ball in balls), balls[0].mid.size
     a, r, image = np.ravel(np.abs(x.mid)), np.ravel(np.broadcast_to(x.rad, np.shape(x.mid))), np.abs(P.mid)
-    rad = gamma(2 * n + 2) * (a @ (image @ a)) + 2 * (r @ (image @ (a + r))) + 8 * n * n * ETA * a.any()
+    rad = 2 * (r @ (image @ (a + r))) + 8 * n * n * ETA * a.any()
     if not P.is_exact:
         rad = rad + (a + r) @ (P.rad @ (a + r))
-    return Ball.of(np.ravel(x.mid) @ (P.mid @ np.ravel(x.mid)), raised(rad, 2 * n))
+    return Ball.computed(np.ravel(x.mid) @ (P.mid @ np.ravel(x.mid)), a @ (image @ a), 2 * n + 2, rad)
 
 
 def of_eigenvalues(atom: Any, balls: list[Ball]) -> Ball:
     """Enclose a function of eigenvalues or singular values, by its Lipschitz constant."""
     X = dense(balls[0])
     constant = next(found(atom) for kind, found in LIPSCHITZ.items() if isinstance(atom, kind))
-    n, length = max(X.mid.shape), Ball(X.mid).norm(2).above
-    rounding = EIGENVALUE * gamma(n) * n * length
+    rounding = max(X.mid.shape) * eigenvalue_error(X.mid)
     rad = 0.0 if X.is_exact else Ball(X.rad).norm(2).above
     return Ball.of(numeric(atom, [X.mid]), raised(constant * (rad + rounding)))
 
@@ -185,4 +184,4 @@ def by_gradient(atom: Any, balls: list[Ball]) -> Ball:
 
 def of_atom(ball: Ball) -> float:
     """Return the relative error that is assumed of an argument of an atom without a rule."""
-    return float(EVALUATION + gamma(2 * np.size(ball.mid)))
+    return float(Ball.computed(1.0, 1.0, 2 * np.size(ball.mid), EVALUATION).rad)

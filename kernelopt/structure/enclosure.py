@@ -26,11 +26,14 @@ from cvxpy.atoms.norm_inf import norm_inf
 from cvxpy.atoms.pnorm import Pnorm
 from cvxpy.atoms.quad_form import QuadForm
 from cvxpy.atoms.quad_over_lin import quad_over_lin
+from cvxpy.constraints import SOC, ExpCone, Inequality, NonNeg, NonPos, PowCone3D, PowConeND, Zero
+from cvxpy.constraints.zero import Equality
 from cvxpy.expressions.leaf import Leaf
 from cvxpy.transforms.indicator import indicator
 
 from kernelopt.language.combination import Combination
 from kernelopt.numerics.ball import Ball, raised
+from kernelopt.numerics.cones import exponential_projection, power_projection
 from kernelopt.structure.affine import flat
 from kernelopt.structure.affine_rules import (
     PRODUCTS,
@@ -61,13 +64,14 @@ from kernelopt.structure.convex_rules import (
     of_squares,
     of_x_exp,
 )
-from kernelopt.structure.powers import POWER
-from kernelopt.structure.primal_bound import FEASIBILITY
+from kernelopt.structure.recognition import POWER
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import nodes
+from kernelopt.validation import Array
 
 Rule = Callable[[Any, list[Ball]], Ball]
 
+FEASIBILITY = 1e-14  # relative change of the weights that makes a point, feasible up to rounding, feasible
 ASSUMED = "{} computed as accurately as if arguments and values had relative errors of {:g}"
 SELECTIONS = (max_atom, min_atom, cp.maximum, cp.minimum)
 """Functions that are increasing in every argument and compute nothing."""
@@ -149,3 +153,65 @@ RULES: tuple[tuple[Any, Rule], ...] = (
     (cp.xexp, of_x_exp),
     (cp.huber, of_huber),
 )
+
+
+def violation(constraint: Any) -> Array:
+    """Return the violation of a constraint: for each entry, or each cone, zero or the distance from it."""
+    found: Array = np.maximum(np.asarray(residual(constraint).mid, dtype=float), 0.0)
+    return found
+
+
+def residual(constraint: Any, moved: Collection[cp.Variable] = (), by: float = 0.0) -> Ball:
+    """Return a ball around the violation of a constraint, negative where an inequality has slack.
+
+    Variables in `moved` are only known up to the relative change `by`. For a second-order cone it is the
+    excess of the norm. cvxpy finds the distances from exponential and power cones by SCS, to about 1e-6. Here
+    they are distances from projections, exact up to rounding; a distance changes by no more than the point.
+    """
+    if isinstance(constraint, Equality | Zero):
+        return enclosure(constraint.expr, moved, by).absolute()
+    if isinstance(constraint, Inequality | NonPos):
+        return enclosure(constraint.expr, moved, by)
+    if isinstance(constraint, NonNeg):
+        return -enclosure(constraint.expr, moved, by)
+    if not isinstance(constraint, SOC | ExpCone | PowCone3D | PowConeND):
+        return Ball(np.asarray(constraint.violation(), dtype=float))
+    args = [enclosure(arg, moved, by) for arg in constraint.args]
+    if isinstance(constraint, SOC):
+        t, X = args
+        return X.norm(2, constraint.axis if np.ndim(X.mid) > 1 else None) - Ball(
+            np.ravel(t.mid), np.ravel(t.rad)
+        )
+    change = sum(float(Ball(np.broadcast_to(arg.rad, np.shape(arg.mid))).norm(2).above) for arg in args)
+    distances = from_cones(constraint, [np.asarray(arg.mid) for arg in args])
+    return Ball(distances, np.full(distances.shape, change))
+
+
+def from_cones(constraint: Any, args: list[Array]) -> Array:
+    """Return the distances of the given arguments from exponential or power cones."""
+    if isinstance(constraint, PowConeND):
+        W, a = args[0], np.asarray(constraint.alpha.value, dtype=float)
+        if W.ndim == 2 and constraint.axis == 0:
+            W, a = W.T, a.T
+        rows = zip(np.atleast_2d(W), np.ravel(args[1], order="F"), np.atleast_2d(a), strict=True)
+        return np.array([from_power(*v) for v in rows])
+    x, y, z = (np.ravel(arg, order="F") for arg in args)
+    if isinstance(constraint, ExpCone):
+        return np.array([from_exponential(np.array(v)) for v in zip(x, y, z, strict=True)])
+    a = np.ravel(np.asarray(constraint.alpha.value, dtype=float), order="F")
+    return np.array(
+        [from_power(*v) for v in zip(np.column_stack([x, y]), z, np.column_stack([a, 1 - a]), strict=True)]
+    )
+
+
+def from_exponential(v: Array) -> float:
+    """Return the distance of a point from the exponential cone, infinite where it is not finite."""
+    return float(np.linalg.norm(v - exponential_projection(v))) if np.isfinite(v).all() else np.inf
+
+
+def from_power(w: Array, z: float, exponents: Array) -> float:
+    """Return the distance of a point from a power cone, infinite where it is not finite."""
+    if not (np.isfinite(w).all() and np.isfinite(z)):
+        return np.inf
+    nearest, r = power_projection(w, z, exponents)
+    return float(np.hypot(np.linalg.norm(w - nearest), z - r))

@@ -12,10 +12,10 @@ from cvxpy.constraints import Inequality
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.risk import Risk
 from kernelopt.plain_tables import html_table
-from kernelopt.structure.attributes import stated_bounds
+from kernelopt.structure.attributes import copied_variable, stated_bounds
 from kernelopt.structure.explicit_risk import explicit_risk, loss_variables
 from kernelopt.structure.gate import check_problem
-from kernelopt.structure.powers import NORMS
+from kernelopt.structure.recognition import NORMS
 from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.trees import (
     coefficient,
@@ -277,8 +277,6 @@ def norm_ball_copy(
 
 def leaf(variable: cp.Variable, unit: Array) -> cp.Variable:
     """Return the variable x' of x = unit * x', with the id, the name and the attributes of x."""
-    attributes = {k: v for k, v in variable.attributes.items() if v is not None and v is not False}
-    stated = stated_bounds(variable)
-    if stated is not None:
-        attributes["bounds"] = [side / unit for side in stated]
-    return cp.Variable(variable.shape, name=variable.name(), var_id=variable.id, **attributes)
+    bounds = stated_bounds(variable)
+    changes = {} if bounds is None else {"bounds": [side / unit for side in bounds]}
+    return copied_variable(variable, **changes)

@@ -10,8 +10,9 @@ import numpy as np
 from kernelopt.grams import join
 from kernelopt.language.combination import combine
 from kernelopt.language.faces import penalty_on_range
-from kernelopt.language.penalty import Penalty, half_square, penalty, weighted
+from kernelopt.language.penalty import Penalty, penalty, weighted
 from kernelopt.language.risk import Risk
+from kernelopt.learner import half_square
 from kernelopt.losses import Loss
 from kernelopt.structure.affine import affine
 from kernelopt.structure.trees import replaced, times
@@ -56,7 +57,7 @@ def explicit_risk(node: Risk, unit: RiskUnits, substitutes: dict[int, Any]) -> E
         hidden.append((learner.bias, times(unit.targets, b)))
     dilated = learner.loss.dilated(unit.targets) if unit.targets != 1 else None
     loss = learner.loss if dilated is None else dilated
-    square = half_square(tuple(parts), learner.norm)
+    square = half_square([part.square for part in parts], [part.length for part in parts], learner.norm)
     return ExplicitRisk(
         predictions, square, unit.targets**2 / unit.kernel, loss, learner.y / unit.targets, hidden
     )

@@ -7,23 +7,114 @@ from functools import cached_property
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.atoms.affine.add_expr import AddExpression
+from cvxpy.atoms.affine.sum import Sum
+from cvxpy.atoms.elementwise.abs import abs as abs_atom
+from cvxpy.atoms.norm1 import norm1
+from cvxpy.atoms.pnorm import Pnorm
+from cvxpy.atoms.quad_over_lin import quad_over_lin
 
-from kernelopt.fidelities import Fidelity
+from kernelopt.fidelities import Fidelity, frobenius, l1, squared_frobenius
 from kernelopt.grams import RankOneStorage
-from kernelopt.language.terms import terms
+from kernelopt.language.fidelity import Distance
+from kernelopt.language.terms import dense, terms
 from kernelopt.numerics.ball import Ball
-from kernelopt.numerics.rounding import upwards
-from kernelopt.structure.fidelities import FidelityTerm, read_fidelity
+from kernelopt.running import check
 from kernelopt.structure.learning import read_pieces
 from kernelopt.structure.parts import Budget, Slopes
 from kernelopt.structure.structure import RiskTerm, Structure, kept_in_structure
-from kernelopt.structure.trees import number, short, summands
+from kernelopt.structure.trees import number, replaced, short, summands
 from kernelopt.validation import Array
 
 ORTHONORMAL = (
     1e-10  # largest entry of V'Vx - x: eigenvectors are orthonormal to about N u, 1e-12 for N = 10^4
 )
 PROBES = 2  # random vectors x
+EXACT = 1e-12  # relative: the rounding of an affine map at a point
+
+
+@dataclass(frozen=True, eq=False)
+class FidelityTerm:
+    """price * L(X - target) of one variable X: a summand of an objective."""
+
+    fidelity: Fidelity
+    price: float
+    variable: cp.Variable
+    target: Array
+
+    def value(self, X: Array) -> float:
+        """Return the term at X."""
+        return self.price * self.fidelity.value(X - self.target)
+
+    def subgradient(self, X: Array) -> Array:
+        """Return U in the subdifferential of L at X - target, without the price."""
+        return self.fidelity.subgradient(X - self.target)
+
+    def conjugate_cost(self, U: Array) -> Ball:
+        """Return price * (<U, target> + L*(U)), for U in the domain of L*.
+
+        This is the conjugate of X -> L(X - target) at U, times the price.
+        """
+        size = np.vdot(np.abs(U), np.abs(self.target))
+        products = Ball.computed(np.vdot(U, self.target), size, U.size)
+        return (products + Ball(*self.fidelity.bounded_conjugate(U))) * self.price
+
+
+def read_fidelity(price: float, term: cp.Expression) -> FidelityTerm | None:
+    """Read price * term as a `FidelityTerm` of one variable, None if it is something else."""
+    spelled = read_spelling(term)
+    if spelled is None:
+        return None
+    fidelity, divisor, inside = spelled
+    target = read_target(inside)
+    return None if target is None or not price >= 0 else FidelityTerm(fidelity, price / divisor, *target)
+
+
+def read_spelling(term: cp.Expression) -> tuple[Fidelity, float, cp.Expression] | None:
+    """Read L(D) / c as (L, c, D), for an L written as `fidelity` or with the atoms of cvxpy."""
+    if isinstance(term, Distance):
+        return term.fidelity, 1.0, term.difference
+    if isinstance(term, Sum) and term.axis is None and isinstance(term.args[0], abs_atom):
+        return l1(), 1.0, term.args[0].args[0]
+    if isinstance(term, norm1) and term.axis is None:
+        return l1(), 1.0, term.args[0]
+    if isinstance(term, Pnorm) and term.axis is None and term.p == 2:
+        return frobenius(), 1.0, term.args[0]
+    if isinstance(term, quad_over_lin) and term.args[1].is_constant():
+        return squared_frobenius(), number(term.args[1]), term.args[0]
+    return None
+
+
+def read_target(D: cp.Expression) -> tuple[cp.Variable, Array] | None:
+    """Read D as X - target, up to sign and to the order of its entries, for one variable X.
+
+    X - target itself is read from its terms. Another affine map is the identity if it agrees with it at a
+    random point.
+    """
+    check()
+    if len(D.variables()) != 1 or not D.is_affine() or D.size != D.variables()[0].size:
+        return None
+    X = D.variables()[0]
+    if isinstance(D, AddExpression) and D.args[0] is X and all(c.is_constant() for c in D.args[1:]):
+        target = -np.broadcast_to(sum(dense(c) for c in D.args[1:]), X.shape)
+        return (X, target) if target.ndim == 1 or np.array_equal(target, target.T) else None
+    probe = np.random.default_rng(0).normal(size=X.shape)
+    probe = probe + probe.T if probe.ndim == 2 else probe
+    here = cp.Variable(X.shape)
+    copy = replaced(D, {id(X): here})
+    at_zero, at_probe = (value_at(copy, here, point) for point in (np.zeros(X.shape), probe))
+    moved = at_probe - at_zero
+    sign = 1.0 if np.vdot(moved, probe) > 0 else -1.0
+    target = -sign * at_zero
+    symmetric = target.ndim == 1 or np.array_equal(target, target.T)
+    close = float(np.abs(sign * moved - probe).max()) <= EXACT * (np.abs(probe).max() + np.abs(target).max())
+    return (X, target) if symmetric and close else None
+
+
+def value_at(D: cp.Expression, X: cp.Variable, point: Array) -> Array:
+    """Return the value of an expression of X alone at a point, in the shape of X."""
+    X.save_value(point)
+    return dense(D).reshape(X.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +139,7 @@ class Block:
     @cached_property
     def nearest_to_mean(self) -> Array:
         """The value of the variable that is nearest to the mean of the similarities, or of their spectra."""
-        return self.piece.nearest(self.targets.mean(axis=0))
+        return self.piece.project(self.targets.mean(axis=0))
 
     def kernel(self, X: Array) -> Array:
         """Return the kernel on all points at a value of the variable."""
@@ -67,7 +158,7 @@ class Block:
         if self.total is not None:
             return self.piece.support(s)
         rate = self.piece.rate(s)
-        return upwards(self._largest_trace(price, upper) * rate) if rate > 0 else 0.0
+        return float((Ball(self._largest_trace(price, upper)) * rate).above) if rate > 0 else 0.0
 
     def linear_minimum(self, G: Array, price: float, upper: float) -> float:
         """Return a lower bound of <G, X> over all X in the set with price * sum_k L(X - S_k) <= upper."""

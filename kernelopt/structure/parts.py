@@ -10,13 +10,12 @@ from typing import ClassVar, Self
 
 import cvxpy as cp
 import numpy as np
-from cvxpy.constraints import Inequality
-from cvxpy.constraints.zero import Equality
+from cvxpy.constraints import Equality, Inequality, NonPos, Zero
 
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.decompositions import eigenpairs, eigenvalues
 from kernelopt.numerics.norms import on_simplex
-from kernelopt.numerics.rounding import EIGENVALUE, gamma, norm_above, upwards
+from kernelopt.numerics.rounding import eigenvalue_error, norm_above
 from kernelopt.structure.affine import Affine
 from kernelopt.validation import Array
 
@@ -30,11 +29,14 @@ class Part(ABC):
     """
 
     variables: tuple[cp.Variable, ...]
-    at: int | None = None  # the position of the constraint that states a set
+    at: tuple[int, ...] = ()  # the positions of the constraints that state a set
 
     @classmethod
-    def recognise(cls, constraint: cp.Constraint, at: int) -> Self | None:
-        """Return a constraint on variables x >= 0 as a set of this kind, or None; `at` is its position."""
+    def recognise(cls, constraints: Mapping[int, cp.Constraint]) -> Self | None:
+        """Return constraints on variables x >= 0 as one set of this kind, or None.
+
+        They are all constraints that are connected by common variables, by their positions.
+        """
         return None
 
     @abstractmethod
@@ -45,9 +47,13 @@ class Part(ABC):
         `above`.
         """
 
-    def multiplier(self, support: float) -> float:
-        """Return the multiplier of the constraint: the derivative of the support by its right-hand side."""
-        return 0.0
+    def multipliers(self, s: Slopes, support: float) -> dict[int, float]:
+        """Return the multipliers of the constraints: the derivatives of the support by their right sides."""
+        return {}
+
+    def start(self) -> dict[int, Array] | None:
+        """Return a point inside the set by the ids of the variables; None where none is known."""
+        return None
 
 
 def joined(variables: Sequence[cp.Variable], s: Slopes) -> Ball:
@@ -89,15 +95,15 @@ class Budget(Part):
         Whether the constraint is an inequality.
     sign : float
         The expression of the constraint is sign * (sum - total).
-    at : int or None
-        The position of the constraint among those of the problem.
+    at : tuple of int
+        The position of the constraint among those of the problem; empty for a cone.
     """
 
     rows: dict[cp.Variable, Array]
     total: float = np.inf
     at_most: bool = False
     sign: float = 1.0
-    at: int | None = None
+    at: tuple[int, ...] = ()
 
     p: ClassVar[float] = 1.0
 
@@ -122,6 +128,11 @@ class Budget(Part):
         """Whether every entry of every variable is bounded by the constraint."""
         return all(is_trace_multiple(v, row) or bool((row > 0).all()) for v, row in self.rows.items())
 
+    @property
+    def is_part(self) -> bool:
+        """Whether the support is finite for some s > 0, or the set holds zero."""
+        return self.at_most or self.bounds_all
+
     def reach(self, variable: cp.Variable) -> Array:
         """Return the largest trace of a matrix, shape (), or the largest value of each entry of a vector.
 
@@ -144,49 +155,58 @@ class Budget(Part):
     def support(self, s: Slopes) -> float:
         """Return total times `rate`; over a cone 0 or infinity."""
         rate = self.rate(s)
-        return upwards(self.total * rate) if rate > 0 or self.total < np.inf else 0.0
+        return float((Ball(self.total) * rate).above) if rate > 0 or self.total < np.inf else 0.0
 
-    def multiplier(self, support: float) -> float:
+    def multipliers(self, s: Slopes, support: float) -> dict[int, float]:
         """Return support / total, with the sign of the constraint."""
-        return self.sign * support / self.total if self.total else 0.0
+        return dict.fromkeys(self.at, self.sign * support / self.total if self.total else 0.0)
 
-    def nearest(self, X: Array) -> Array:
+    def start(self) -> dict[int, Array] | None:
+        """Return equal shares of the total for all entries of vectors and of diagonals."""
+        if not self.bounds_all or np.isinf(self.total):
+            return None
+        reaches = {v: self.reach(v) for v in self.rows}
+        count = sum(v.size if reach.ndim else v.shape[0] for v, reach in reaches.items())
+        return {
+            v.id: (reach.reshape(v.shape, order="F") if reach.ndim else reach * np.eye(v.shape[0])) / count
+            for v, reach in reaches.items()
+        }
+
+    def project(self, X: Array) -> Array:
         """Return the Euclidean projection of a symmetric matrix or a vector on the set of one variable."""
         (row,) = self.rows.values()
         if not self.is_matrix:
-            return self._nearest_vector(X, row)
+            return self._project_vector(X, row)
         values, V = eigenpairs(X)
-        projected: Array = (V * self._nearest_vector(values, row[:: len(X) + 1])) @ V.T
+        projected: Array = (V * self._project_vector(values, row[:: len(X) + 1])) @ V.T
         return (projected + projected.T) / 2
 
-    def _nearest_vector(self, x: Array, row: Array) -> Array:
+    def _project_vector(self, x: Array, row: Array) -> Array:
         inside = np.isinf(self.total) or (self.at_most and float(row @ np.maximum(x, 0.0)) <= self.total)
         return on_simplex(x, None if inside else self.total, row)[0]
-
-    @property
-    def centre(self) -> Array:
-        """The centre of the set of one variable: reach I / n for a matrix, reach / n for a vector."""
-        n = self.variable.shape[0]
-        return np.asarray(self.reach(self.variable) * (np.eye(n) if self.is_matrix else np.ones(n)) / n)
 
 
 def largest_ratio(s: Ball, variable: cp.Variable, row: Array) -> float:
     """Return an upper bound of max_i s_i / row_i, or of the largest eigenvalue of S over that of the row."""
     if not is_trace_multiple(variable, row):
-        return float(np.nextafter(s.above / row, np.inf).max())
+        above, used = s.above, row > 0
+        if (above[~used] > 0).any():
+            return np.inf
+        return float(np.nextafter(above[used] / row[used], np.inf).max())
     S = np.reshape(s.mid, variable.shape)
     if not np.isfinite(S).all():
         return np.inf
-    error = EIGENVALUE * gamma(len(S)) * norm_above(S) + norm_above(np.broadcast_to(s.rad, S.size))
-    return upwards(upwards(float(eigenvalues((S + S.T) / 2)[-1]) + error * (1 + gamma(4))) / float(row[0]))
+    error = eigenvalue_error(S) + norm_above(np.broadcast_to(s.rad, S.size))
+    return float((Ball(eigenvalues((S + S.T) / 2)[-1], error) / row[0]).above)
 
 
 def read_budget(constraint: cp.Constraint, read: Affine | None, at: int) -> Budget | None:
     """Return a scalar constraint as a `Budget`, or None. `read` is its expression as an affine map."""
-    if read is None or constraint.size != 1 or not read.matrices:
+    equality = isinstance(constraint, Equality | Zero)
+    at_most = isinstance(constraint, Inequality | NonPos)
+    if read is None or constraint.size != 1 or not read.matrices or not (equality or at_most):
         return None
     rows = {variable: matrix.toarray()[0] for variable, matrix in read.matrices.items()}
-    equality = isinstance(constraint, Equality)
     sign = -1.0 if equality and sum(float(row.sum()) for row in rows.values()) < 0 else 1.0
     rows = {variable: sign * row for variable, row in rows.items()}
     total = -sign * float(read.constant[0])
@@ -195,7 +215,7 @@ def read_budget(constraint: cp.Constraint, read: Affine | None, at: int) -> Budg
             is_trace_multiple(variable, row) or (variable.is_nonneg() and (row >= 0).all() and row.any())
         ):
             return None
-    return Budget(rows, total, not equality, sign, at) if total >= 0 else None
+    return Budget(rows, total, at_most, sign, (at,)) if total >= 0 else None
 
 
 def is_trace_multiple(variable: cp.Variable, row: Array) -> bool:
@@ -204,6 +224,14 @@ def is_trace_multiple(variable: cp.Variable, row: Array) -> bool:
         return False
     n = variable.shape[0]
     return bool(row[0] > 0 and (row[:: n + 1] == row[0]).all() and np.count_nonzero(row) == n)
+
+
+def cone(variable: cp.Variable) -> Budget | None:
+    """Return the cone x >= 0, or of PSD matrices, as a budget without a bound; None for another variable."""
+    square = variable.ndim == 2 and variable.attributes["PSD"]
+    if not square and not variable.is_nonneg():
+        return None
+    return Budget({variable: (np.eye(variable.shape[0]) if square else np.ones(variable.shape)).ravel()})
 
 
 def trivially_true(constraint: cp.Constraint) -> bool:

@@ -19,10 +19,11 @@ from kernelopt.language.risk import Risk, risk
 from kernelopt.language.terms import ExpressionStorage, terms
 from kernelopt.losses import Loss
 from kernelopt.structure.affine import Affine, affine
-from kernelopt.structure.copies import copied_loss, copied_parameter, copied_variable
+from kernelopt.structure.attributes import copied_loss, copied_parameter, copied_variable
 from kernelopt.structure.gate import assumptions, check_is_problem
 from kernelopt.structure.parts import Budget, read_budget, trivially_true
-from kernelopt.structure.powers import LpBall, read_ball_set
+from kernelopt.structure.powers import LpBall
+from kernelopt.structure.recognition import read_ball_set
 from kernelopt.structure.trees import (
     coefficient,
     copied_problem,
@@ -244,25 +245,13 @@ class Structure:
         return tuple(c for c in found if not any(id(arg) in with_sign for arg in c.args))
 
     @locked_cached_property
-    def budgets(self) -> tuple[Budget | None, ...]:
-        """For each constraint its `Budget`, in the variables alone and without risks; or None."""
-        variables = set(self.variables)
-        reads = enumerate(zip(self.lifted.constraints, self.affines, strict=True))
+    def sets(self) -> tuple[Budget | LpBall | None, ...]:
+        """For each constraint the budget or the norm ball that it states, without risks; or None."""
+        own, reads = set(self.variables), zip(self.lifted.constraints, self.affines, strict=True)
         return tuple(
-            read_budget(c, read, i) if read is not None and set(read.matrices) <= variables else None
-            for i, (c, read) in reads
+            read_budget(c, read, i) or read_ball_set(c, i) if set(c.variables()) <= own else None
+            for i, (c, read) in enumerate(reads)
         )
-
-    @locked_cached_property
-    def balls(self) -> tuple[LpBall | None, ...]:
-        """For each constraint that is not a budget of all entries its `LpBall`, or None."""
-        pairs = enumerate(zip(self.lifted.constraints, self.budgets, strict=True))
-        return tuple(None if b is not None and b.bounds_all else read_ball_set(c, i) for i, (c, b) in pairs)
-
-    @property
-    def bounding(self) -> list[Budget | LpBall]:
-        """The budgets and the balls."""
-        return [part for part in (*self.budgets, *self.balls) if part is not None]
 
     @locked_cached_property
     def active(self) -> tuple[int, ...]:

@@ -16,8 +16,9 @@ from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.running import check
 from kernelopt.structure.affine import Affine, flat
 from kernelopt.structure.attributes import projected, stated_bounds
+from kernelopt.structure.enclosure import violation
 from kernelopt.structure.evaluation import sum_of_magnitudes
-from kernelopt.structure.residuals import violation
+from kernelopt.structure.parts import Budget
 from kernelopt.structure.structure import RiskTerm, Structure, WeightedStack, kept_in_structure
 from kernelopt.validation import Array
 
@@ -161,15 +162,15 @@ def magnitude_bounds(structure: Structure, variable: cp.Variable) -> Iterator[Ar
     stated = stated_bounds(variable)
     if stated is not None:
         yield flat(np.maximum(np.abs(stated[0]), np.abs(stated[1])))
-    for part in structure.bounding:
-        if variable in {*part.variables}:
+    for part in structure.sets:
+        if part is not None and variable in {*part.variables}:
             reach = part.reach(variable)
             order = variable.shape[0] if reach.ndim == 0 else 1  # the mean eigenvalue is tr X / n
             yield np.broadcast_to(reach / order, (variable.size,))
-    for constraint, read, budget in zip(
-        structure.lifted.constraints, structure.affines, structure.budgets, strict=True
+    for constraint, read, part in zip(
+        structure.lifted.constraints, structure.affines, structure.sets, strict=True
     ):
-        if budget is None and read is not None and variable in read.matrices:
+        if not isinstance(part, Budget) and read is not None and variable in read.matrices:
             yield from affine_entry_bounds(constraint, read, variable)
 
 

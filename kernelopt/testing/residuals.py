@@ -14,7 +14,7 @@ import numpy as np
 from cvxpy.constraints import PSD, Equality, Inequality, NonNeg, Zero
 
 from kernelopt.errors import KerneloptError
-from kernelopt.structure.residuals import violation as violated
+from kernelopt.structure.enclosure import violation as violated
 
 FAILURES = (KerneloptError, ArithmeticError, ValueError, RuntimeError, IndexError)
 """What cvxpy, numpy and kernelopt raise on the values that a solver leaves; LinAlgError is a ValueError."""

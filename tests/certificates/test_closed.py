@@ -19,7 +19,7 @@ from kernelopt.certificates.lower.minorants import minorants, relaxation
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.dual_lengths import shortfall
 from kernelopt.structure.learning import read_learning
-from kernelopt.structure.powers import read_power
+from kernelopt.structure.recognition import read_power
 from kernelopt.structure.structure import Structure
 from tests.every import every
 

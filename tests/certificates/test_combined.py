@@ -11,7 +11,7 @@ import kernelopt as ko
 from kernelopt.certificates.lower.combined.proof import accurate_adjoint, plain_adjoint
 from kernelopt.numerics.matrix_inequality import SmallProgram, solve_small
 from kernelopt.structure.combined.basis import frobenius_basis
-from kernelopt.structure.combined.centred import read_centring
+from kernelopt.structure.combined.cone import read_centring
 from kernelopt.structure.combined.coordinates import read_coordinates
 from tests.every import every
 from tests.methods.spectral_master.cases import families, gaussians, learning, points

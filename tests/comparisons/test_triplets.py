@@ -107,21 +107,6 @@ def test_triplets_from_labels_are_uniform(y):
     assert max(abs(counts[t] - draws * p) for t in expected) < 4.5 * np.sqrt(draws * p * (1 - p))
 
 
-def test_the_direct_draw_is_the_papers_rejection():
-    # As the paper draws: any three points, kept if exactly two share the class, then either as anchor.
-    y = np.array([0, 1, 2, 1, 0, 1])
-    rng = np.random.default_rng(1)
-    counts = Counter()
-    for a, b, c in random_triplets(len(y), 30_000, rng).tolist():
-        if y[a] == y[b] != y[c]:  # by symmetry the last is the odd one, and either order of the two
-            counts[a, b, c] += 1
-    ours = Counter(map(tuple, sample_triplets(y, counts.total(), random_state=2).tolist()))
-    assert set(ours) == set(counts)
-    spread = sum((ours[t] - counts[t]) ** 2 / (ours[t] + counts[t]) for t in counts)  # chi squared
-    freedom = len(counts) - 1
-    assert abs(spread - freedom) < 4 * np.sqrt(2 * freedom)
-
-
 def test_both_anchors_follow_each_other():
     y = np.repeat([0, 1, 2], [5, 3, 1])
     one, both = (sample_triplets(y, 50, random_state=3, both_anchors=b) for b in (False, True))

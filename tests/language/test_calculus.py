@@ -29,7 +29,6 @@ from tests.language.cases import (
 )
 from tests.problems import (
     CASES,
-    TAU,
     labels,
     solved,
     targets,
@@ -63,21 +62,6 @@ def test_gradient_in_the_weights(case, bias):
     assert risk.gradient() == pytest.approx([-alpha @ K @ alpha / 2 for K in RIDGED])
 
 
-@cases
-def test_gradient_in_a_matrix(case):
-    K, D = cp.Variable((N, N), PSD=True), np.random.default_rng(4).normal(size=(N, N))
-    risk = ko.risk(K, case.y(N), case.loss(C))
-    D = (D + D.T) / 10
-
-    def value(x):
-        K.value = RIDGED[0] + x[0] * D
-        return risk.value
-
-    expected = differences(value, np.zeros(1))
-    K.value = RIDGED[0]
-    assert (risk.gradient() * D).sum() == pytest.approx(expected[0], rel=1e-4, abs=1e-6)
-
-
 # The loss enters through alpha alone, as in the gradients above: one of each sort.
 @pytest.mark.parametrize(
     "case",
@@ -105,16 +89,6 @@ def test_gradient_of_a_list_of_infinite_risk_has_a_member_per_kernel(norm):
     K = cp.Variable((N, N), symmetric=True, name="K", value=np.diag(np.linspace(-1, 1, N)))
     risk = ko.risk([K, RIDGED[0]], labels(N), ko.hinge(C), norm=norm)
     assert risk.value == np.inf and not np.any(risk.gradient()) and len(risk.gradient()) == 2
-
-
-@cases
-@biases
-def test_scaling_the_kernel_scales_the_weight(case, bias):
-    """risk(sK, C) = risk(K, sC) / s; the corner of the huberized hinge, tau C long, stays: tau / s."""
-    for s in (0.3, 4.0):
-        loss = ko.huberized_hinge(s * C, TAU / s) if case.name == "huberized_hinge" else case.loss(s * C)
-        scaled = ko.risk(SUM, case.y(N), loss, bias).value / s
-        assert risk_at(case, s * SUM, bias) == pytest.approx(scaled, rel=1e-7, abs=1e-9)
 
 
 @cases
@@ -259,16 +233,3 @@ def test_a_parameter_kernel_is_read_at_each_solve(alone):
         expected = ko.risk(matrix if alone else SUM + matrix, labels(N), ko.hinge(C)).value
         assert problem.solution.opt_val == pytest.approx(expected, rel=1e-6)
         assert risk.value == pytest.approx(expected, rel=1e-5)
-
-
-def test_a_parameter_that_scales_kernels_is_read_at_each_solve():
-    scale, mu = cp.Parameter(nonneg=True), weights(nonneg=True)
-    risk = ko.risk(scale * ko.combine(mu, KS), labels(N), ko.hinge(C))
-    problem = cp.Problem(cp.Minimize(risk), [mu <= W])
-    for value in (1.0, 3.0):
-        scale.value = value
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # not DPP: compiled anew
-            solved(problem)
-        expected = ko.risk(value * SUM, labels(N), ko.hinge(C)).value
-        assert problem.solution.opt_val == pytest.approx(expected, rel=1e-6)

@@ -5,18 +5,14 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
-from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
-from sklearn.svm import SVC, SVR
 
 import kernelopt as ko
-from kernelopt.learner import block_lower_bound, learn, learn_blocks, lower_bound, single
+from kernelopt.learner import block_lower_bound, learn, learn_blocks, lower_bound
 from tests.every import every
 from tests.problems import (
     CASES,
-    EPS,
     labels,
-    points,
     positive_definite,
     sample_weights,
     solved,
@@ -65,30 +61,6 @@ def value_of(coefficients, intercept, Ks, y, loss, norm=2):
 
 
 @weights
-def test_hinge_is_scikit_learns(C):
-    K, y = ridged(positive_definite(N)), labels(N)
-    ours = learn(K, y, ko.hinge(C), bias=True)
-    svc = SVC(kernel="precomputed", C=1.0, tol=1e-10).fit(K, y, sample_weight=np.full(N, C))
-    alpha = np.zeros(N)
-    alpha[svc.support_] = svc.dual_coef_[0]
-    assert ours.alpha == pytest.approx(alpha, abs=1e-6)
-    assert ours.intercept == pytest.approx(svc.intercept_[0], abs=1e-6)
-    assert K @ ours.alpha + ours.intercept == pytest.approx(svc.decision_function(K), abs=1e-5)
-
-
-@weights
-def test_epsilon_insensitive_is_scikit_learns(C):
-    K, y = ridged(positive_definite(N)), targets(N)
-    ours = learn(K, y, ko.epsilon_insensitive(C, EPS), bias=True)
-    svr = SVR(kernel="precomputed", C=1.0, epsilon=EPS, tol=1e-10)
-    svr.fit(K, y, sample_weight=np.full(N, C))
-    alpha = np.zeros(N)
-    alpha[svr.support_] = svr.dual_coef_[0]
-    assert ours.alpha == pytest.approx(alpha, abs=1e-6)
-    assert K @ ours.alpha + ours.intercept == pytest.approx(svr.predict(K), abs=1e-5)
-
-
-@weights
 def test_squared_is_kernel_ridge_regression(C):
     K, y = positive_definite(N), targets(N)
     ridge = np.diag(np.broadcast_to(1 / C, N))
@@ -101,14 +73,6 @@ def test_squared_is_kernel_ridge_regression(C):
     assert np.append(ours.alpha, ours.intercept) == pytest.approx(expected, abs=1e-8)
 
 
-def test_squared_with_intercept_is_scikit_learns_ridge_after_centring():
-    K, y = positive_definite(N), targets(N)
-    H = np.eye(N) - 1 / N
-    ridge = KernelRidge(alpha=1 / 1.3, kernel="precomputed").fit(H @ K @ H, H @ y)
-    ours = learn(K, y, ko.squared(1.3), bias=True)
-    assert ours.alpha == pytest.approx(ridge.dual_coef_, abs=1e-8)
-
-
 @biases
 @weights
 def test_logistic_is_scikit_learns(C, bias):
@@ -118,13 +82,6 @@ def test_logistic_is_scikit_learns(C, bias):
     ours = learn(K, y, ko.logistic(C), bias)
     assert K @ ours.alpha + ours.intercept == pytest.approx(regression.decision_function(roots(K)), abs=1e-4)
     assert ours.value == pytest.approx(primal([K], y, ko.logistic(C), bias), rel=1e-7)
-
-
-def test_hard_margin_is_the_limit_of_the_soft_one():
-    K, y = ridged(positive_definite(N)), labels(N)
-    hard = learn(K, y, ko.hard_margin(), bias=True)
-    assert (y * (K @ hard.alpha + hard.intercept)).min() == pytest.approx(1.0, abs=1e-9)
-    assert learn(K, y, ko.hinge(1e3), bias=True).value == pytest.approx(hard.value, rel=1e-7)
 
 
 @biases
@@ -266,16 +223,3 @@ def test_a_zero_block_changes_nothing(norm):
     assert learn_blocks(padded, y, loss, True, norm).value == pytest.approx(
         learn_blocks(Ks, y, loss, True, norm).value, rel=1e-7
     )
-
-
-def test_many_points_by_libsvm_agree_with_the_quadratic_program(monkeypatch):
-    n = single.SMALL + 20
-    X, y = points(n, seed=5), labels(n, seed=5)
-    X[:, 0] += 2 * y
-    K, C = X @ X.T + 0.5 * np.eye(n), np.linspace(0.02, 0.05, n)
-    trained = learn(K, y, ko.hinge(C), bias=True)
-    monkeypatch.setattr(single, "SMALL", n)
-    exact = learn(K, y, ko.hinge(C), bias=True)
-    assert trained.value == pytest.approx(exact.value, rel=1e-6)
-    assert trained.alpha == pytest.approx(exact.alpha, abs=1e-5)
-    assert trained.value - lower_bound(K, trained.alpha, y, ko.hinge(C)) <= 1e-6 * trained.value

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from kernelopt.numerics.cones import exponential_projection, in_exponential_cone, power_projection
-from kernelopt.structure.residuals import violation
+from kernelopt.structure.enclosure import violation
 from tests.every import every
 
 ROUNDING = 1e-12  # relative to the point; exp(s) multiplies the rounding of s by |s| <= 40

@@ -8,8 +8,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.numerics.ball import Ball
-from kernelopt.structure.enclosure import enclosure
-from kernelopt.structure.residuals import violation
+from kernelopt.structure.enclosure import enclosure, violation
 
 RNG = np.random.default_rng(7)
 GRAMS = np.array([L @ L.T for L in RNG.normal(size=(3, 4, 2))])

@@ -8,6 +8,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.methods.selection import METHODS
+from kernelopt.numerics.ball import Ball
 from kernelopt.structure.structure import Structure
 from tests.every import every
 from tests.problems import labels, stack
@@ -38,7 +39,7 @@ def written(name):
 
 @every("name", BALLS)
 def test_the_exponent_and_the_radius_are_those_that_are_written(name):
-    (found,) = Structure(written(name)[0]).bounding
+    (found,) = Structure(written(name)[0]).sets
     assert (found.p, *found.reach(found.variables[0])) == (BALLS[name][1], *[RADIUS] * 3)
 
 
@@ -66,3 +67,18 @@ def test_a_sum_of_entries_is_no_entry():
         values.append(ko.solve(problem, "mirror-descent", tol=1e-4))
     one, other = values
     assert one.lower <= other.upper + 1e-9 and other.lower <= one.upper + 1e-9
+
+
+def test_a_lower_bound_of_a_sum_is_no_budget():
+    mu = cp.Variable(3, nonneg=True)
+    problem = cp.Problem(cp.Minimize(cp.sum(mu)), [cp.NonNeg(cp.sum(mu) - 1), cp.Zero(2 - cp.sum(mu))])
+    wrong, right = Structure(problem).sets
+    assert wrong is None and (right.total, right.at_most, right.sign) == (2.0, False, -1.0)
+
+
+def test_the_support_of_a_budget_is_zero_at_least_where_zero_belongs_to_it():
+    mu = cp.Variable(3, nonneg=True)
+    problem = cp.Problem(cp.Minimize(cp.sum(mu)), [cp.sum(mu) <= 2, cp.sum(mu) == 2])
+    s = Ball(np.array([-3.0, -1.0, -2.0]))
+    at_most, equal = (part.support({part.variable: s}) for part in Structure(problem).sets)
+    assert at_most == 0 and equal == pytest.approx(-2.0)

@@ -18,7 +18,7 @@ from kernelopt.certificates.lower.near import near_bound
 from kernelopt.certificates.upper.candidates import Bounds
 from kernelopt.errors import Stopped
 from kernelopt.structure.affine import flat
-from kernelopt.structure.primal_bound import LARGE_ROUNDING
+from kernelopt.structure.evaluation import LARGE_ROUNDING
 from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.units import units

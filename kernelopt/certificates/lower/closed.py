@@ -40,7 +40,7 @@ def closed_bound(structure: Structure, minorants: Sequence[Minorant]) -> ClosedB
         return None
     linear, risks = objective_parts(read.linear, read.factors, minorants)
     best, parts = 1.0, read.parts
-    homogeneous = linear.vanishes and all(part.at is not None for part in parts)  # linear in t
+    homogeneous = linear.vanishes and all(part.at for part in parts)  # linear in t
     if minorants and not homogeneous:
         at_zero, change = linear.falls(parts), risks.falls(parts)
 
@@ -71,12 +71,12 @@ def bound_over(parts: Sequence[Part], objective: Minorant) -> ClosedBound:
     exact = objective.exact.falls(parts)
     pairs = list(zip(parts, supports, strict=True))
     rounding = sum(  # a support function is at most the sum of its values at two terms
-        (found - part.support(exact) if part.at is None else part.support(widths) for part, found in pairs),
+        (part.support(widths) if part.at else found - part.support(exact) for part, found in pairs),
         start=float(objective.constant.rad),
     )
     return ClosedBound(
         float((objective.constant - Ball(np.array(supports)).sum()).below),
-        {part.at: part.multiplier(found) for part, found in pairs if part.at is not None},
+        {at: u for part, found in pairs for at, u in part.multipliers(slopes, found).items()},
         rounding,
     )
 

@@ -21,9 +21,9 @@ from kernelopt.numerics.rounding import (
     form,
 )
 from kernelopt.structure.affine import Affine, affine, flat
-from kernelopt.structure.fidelities import FidelityTerm
+from kernelopt.structure.evaluation import MOST_PRODUCTS, squared_norm
+from kernelopt.structure.nearness import FidelityTerm
 from kernelopt.structure.parts import Part, joined
-from kernelopt.structure.primal_bound import MOST_PRODUCTS, squared_norm
 from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import RiskTerm, Structure, WeightedStack, kept_in_structure
 from kernelopt.structure.trees import copied_constraint, replaced
@@ -195,8 +195,7 @@ def quadratic_form(
 def near_minorant(term: FidelityTerm, U: Array) -> Minorant:
     """Return price * (<U, X - target> - L*(U)), which is below the term, for U projected on its domain."""
     U = term.fidelity.project(U)
-    cost = Ball(term.conjugate_cost(U), term.conjugate_cost_error(U))
-    return Minorant(-cost, {term.variable: Ball(U.ravel()) * term.price})
+    return Minorant(-term.conjugate_cost(U), {term.variable: Ball(U.ravel()) * term.price})
 
 
 def optimal_block_weights(norm: float, forms: Sequence[Minorant]) -> Array:

@@ -73,7 +73,7 @@ def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, dict
     slopes, price, known = objective.falls(pieces), read.price * read.factor, upper - read.offset
     supports = [block.support(slopes, price, known) for block in read.blocks]
     found = zip(pieces, supports, strict=True)
-    multipliers = {piece.at: piece.multiplier(size) for piece, size in found if piece.at is not None}
+    multipliers = {at: u for piece, size in found for at, u in piece.multipliers(slopes, size).items()}
     return float((objective.constant - Ball(np.array(supports)).sum()).below), multipliers
 
 
@@ -209,7 +209,7 @@ def projected(relaxed: NearRelaxation, s: list[Array]) -> list[Array]:
     for block, P, scales in zip(relaxed.read.blocks, relaxed.P, s, strict=True):
         W = relaxed.read.price * float((1 / scales).sum()) / 2
         B = np.tensordot(1 / scales, block.targets, 1) / (1 / scales).sum()
-        found.append(block.piece.nearest(B + P / (2 * W)))
+        found.append(block.piece.project(B + P / (2 * W)))
     return found
 
 
@@ -264,7 +264,7 @@ def splitting_bounds(relaxed: NearRelaxation, X: list[Array], proximal: Proximal
     last: SearchedBound | None = None
     for iteration in range(SPLITTINGS):
         pairs = zip(read.blocks, split.X, split.U, relaxed.P, strict=True)
-        K = [block.piece.nearest(x - u + P / split.sigma) for block, x, u, P in pairs]
+        K = [block.piece.project(x - u + P / split.sigma) for block, x, u, P in pairs]
         residuals = split.step(K, iteration == 0)
         if iteration % CHECK_EVERY == CHECK_EVERY - 1:
             found = relaxed.bound(K, split.subgradients())

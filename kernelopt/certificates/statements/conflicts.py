@@ -25,6 +25,7 @@ from kernelopt.certificates.statements.statement import Statement
 from kernelopt.certificates.statements.witness import eliminated, fractions
 from kernelopt.comparisons import comparisons
 from kernelopt.language.triplets import TripletGains
+from kernelopt.structure.powers import LpBall
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import constraint_name
 from kernelopt.validation import Array
@@ -116,8 +117,8 @@ def linear_part(structure: Structure) -> Statement:
     statement = Statement(names, signs, infeasible=True)
     for i, (constraint, read) in enumerate(zip(structure.lifted.constraints, structure.affines, strict=True)):
         name = constraint_name(i, constraint)
-        ball = structure.balls[i]
-        if ball is not None and ball.is_unit and ball.variables[0] in starts:
+        ball = structure.sets[i]
+        if isinstance(ball, LpBall) and ball.is_unit:
             for j in range(ball.variables[0].size):
                 statement.row(name, [starts[ball.variables[0]] + j], [1.0], ball.level)
         if (

@@ -33,6 +33,7 @@ from kernelopt.losses import Loss, hard_margin
 from kernelopt.losses.base import project_zero_sum
 from kernelopt.structure.ball import read_kernels
 from kernelopt.structure.learning import one_risk
+from kernelopt.structure.powers import LpBall
 from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.structure.trees import short
 from kernelopt.validation import Array
@@ -218,8 +219,8 @@ def read_weight_bound(structure: Structure) -> WeightBound | str:
         return f"it needs one constraint that bounds the weights, the problem has {len(chosen)}"
     constraint, read = constraints[chosen[0]], structure.affines[chosen[0]]
     name = constraint.label or short(constraint)
-    ball = structure.balls[chosen[0]]
-    if ball is not None and ball.is_unit and ball.level > 0 and structure.variables == ball.variables:
+    ball = structure.sets[chosen[0]]
+    if isinstance(ball, LpBall) and ball.is_unit and ball.level > 0 and structure.variables == ball.variables:
         row = None if ball.p > 1 else np.ones(ball.variables[0].size)
         return WeightBound(name, ball.level, row, p=ball.p)
     if not isinstance(constraint, Equality | Inequality) or read is None or read.constant.size != 1:

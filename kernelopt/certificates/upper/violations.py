@@ -14,9 +14,7 @@ from kernelopt.certificates.boxes import attribute_box
 from kernelopt.numerics.decompositions import eigenvalues
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.structure.affine import Affine, flat
-from kernelopt.structure.enclosure import enclosure
-from kernelopt.structure.primal_bound import FEASIBILITY
-from kernelopt.structure.residuals import residual
+from kernelopt.structure.enclosure import FEASIBILITY, enclosure, residual
 from kernelopt.validation import Array
 
 ROUND_OFF = FEASIBILITY  # relative to the terms of a constraint: a smaller violation is rounding

@@ -17,9 +17,8 @@ from kernelopt.methods.mirror_descent.training import TrainedMachine, Trainer
 from kernelopt.numerics.ball import Ball
 from kernelopt.structure.affine import flat
 from kernelopt.structure.evaluation import Evaluator
-from kernelopt.structure.fidelities import FidelityTerm
 from kernelopt.structure.learning import read_pieces
-from kernelopt.structure.nearness import objective_terms
+from kernelopt.structure.nearness import FidelityTerm, objective_terms
 from kernelopt.structure.parts import Budget
 from kernelopt.structure.structure import Point, Structure, kept_in_structure
 from kernelopt.structure.trees import nodes, number, short
@@ -163,7 +162,7 @@ class Composite:
                         slopes[variable.id] += np.reshape(matrix.T @ c, variable.shape)
         for (k, term), U in zip(self.fidelities, dual.subgradients if fidelities else (), strict=False):
             U = term.fidelity.project(U)
-            value -= term.conjugate_cost(U)
+            value -= float(term.conjugate_cost(U).mid)
             gradients[k] += term.price * U
         return value, gradients
 
@@ -197,7 +196,7 @@ class Composite:
                 weights = [square_weight(f, L, points[k]) for L, (_, f) in zip(radial, near, strict=True)]
                 v = [f.price * w for w, (_, f) in zip(weights, near, strict=True)]
                 mean = sum(each * f.target for each, (_, f) in zip(v, near, strict=True)) / sum(v)
-                points[k] = piece.nearest(mean - gradients[k] / (2 * sum(v)))
+                points[k] = piece.project(mean - gradients[k] / (2 * sum(v)))
                 for w, (i, f) in zip(weights, near, strict=True):
                     subgradients[i] = 2 * w * (points[k] - f.target)
         sharp = dual._replace(subgradients=subgradients)
@@ -266,7 +265,7 @@ def read_trainers(structure: Structure, factors: dict[int, float]) -> list[Train
 def has_subgradient(term: cp.Expression, pieces: list[Budget]) -> bool:
     """Whether cvxpy knows a value and a subgradient of a term in the middle of the set."""
     for piece in pieces:
-        piece.variable.save_value(piece.centre)
+        piece.variable.save_value((piece.start() or {})[piece.variable.id])
     try:
         slopes, value = term.grad.values(), term.value
     except NotImplementedError:

@@ -162,7 +162,7 @@ def feasible(block: Block, X: Array) -> Array:
         X = (X + X.T) / 2
         margin = SETTINGS.roundings * (len(X) + 2) * np.finfo(float).eps * float(np.trace(X))
         if not semidefinite_beyond(X, margin):
-            X = block.piece.nearest(X)
+            X = block.piece.project(X)
         size = float(np.trace(X))
     else:
         X = np.maximum(X, 0.0)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelopt.numerics.rounding import UNIT, gamma
+from kernelopt.numerics.ball import Ball
 from kernelopt.validation import Array, Mask
 
 STRONG = 1e-8  # of the largest eigenvalue of a Gram matrix: those below are computed in another pass
@@ -82,7 +82,7 @@ def frobenius_basis(stack: Array) -> FrobeniusBasis:
         values, vectors = np.linalg.eigh(G)
         strong = values > STRONG * values[-1]
         found.append(left @ (vectors[:, strong] / np.sqrt(values[strong])))
-        error = max(error, len(G) * gamma(2 * order + 16) / float(values[strong][0]))
+        error = max(error, product_error(G, order) / float(values[strong][0]))
         left = left @ vectors[:, ~strong]
     dependent.append(left)
     T = np.hstack(found) if found else np.zeros((m, 0))
@@ -115,8 +115,13 @@ def deviation(T: Array, flat: Array, norms: Array, order: int) -> float:
     """Return a bound of |G - I| for the Gram matrix G of the combinations with the weights T."""
     matrices = T.T @ flat
     G = gram_matrix(matrices, order)
-    own = np.linalg.norm(G - np.eye(len(G)))
+    own = (Ball(G) - np.eye(len(G))).norm(2)
     # The entries of a combination have errors whose norm is at most gamma_m sum_i |t_i| |K_i|.
-    errors = gamma(len(norms) + 4) * (np.abs(T).T @ norms)
-    of_entries = 2 * float(np.linalg.norm(errors)) * (1 + float(np.linalg.norm(errors)))
-    return float(own + of_entries * np.sqrt(len(G)) + len(G) * gamma(2 * order + 16) + 8 * UNIT)
+    errors = Ball(Ball.computed(0.0, np.abs(T).T @ norms, len(norms) + 4).rad).norm(2)
+    of_entries = errors * (errors + 1) * 2 * Ball(len(G)).root(2)
+    return float((own + of_entries + product_error(G, order)).above)
+
+
+def product_error(G: Array, order: int) -> float:
+    """Return a bound of the Frobenius norm of the errors of `gram_matrix`, for matrices of norm one."""
+    return float(Ball.computed(0.0, len(G), 2 * order + 16).rad)

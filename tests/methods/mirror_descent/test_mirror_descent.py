@@ -305,7 +305,7 @@ def test_minorants_are_below_everywhere(form, fidelity):
     read = read_composite(ko.Structure(learning(form, fidelity)[0].problem))
 
     def anywhere():
-        return [piece.nearest(rng.normal(size=piece.variable.shape)) for piece in read.pieces]
+        return [piece.project(rng.normal(size=piece.variable.shape)) for piece in read.pieces]
 
     ats = [read.evaluate(anywhere(), None, 1e-9) for _ in range(3)]
     for _ in range(8):  # the machines of several kernels get better each time
@@ -336,7 +336,7 @@ def test_projections_on_pieces(matrix, at_most, size):
     target = rng.normal(size=X.shape)
     target = target + target.T
     (piece,) = read_pieces(ko.Structure(cp.Problem(cp.Minimize(cp.sum(X)), [constraint])))
-    found = piece.nearest(target)
+    found = piece.project(target)
     solved(cp.Problem(cp.Minimize(cp.sum_squares(X - target)), [constraint]))
     assert found == pytest.approx(X.value, abs=1e-4)
     X.value = found
@@ -486,7 +486,7 @@ def test_without_risks_it_is_a_projection():
     K = kernel()
     problem = cp.Problem(cp.Minimize(cp.sum_squares(K - S[0])), [cp.trace(K) == 5])
     ko.solve(problem, METHOD, tol=1e-8)
-    assert K.value == pytest.approx(read_pieces(ko.Structure(problem))[0].nearest(S[0]), abs=1e-3)
+    assert K.value == pytest.approx(read_pieces(ko.Structure(problem))[0].project(S[0]), abs=1e-3)
 
 
 # ----------------------------------------------------------------------- options and obstacles
