@@ -34,7 +34,7 @@ def hard_margin(
 
     and for free signs that of `sdp`, both with C infinite and tau = 0.
 
-    Statement: the two displays have one value, :math:`\omega = 1 / \gamma^2` with gamma the geometric
+    Statement: the two displays have one value, :math:`\omega = 1 / d^2` with d the geometric
     margin (`Solution.margin`), and :math:`f = \sum_j \alpha_j y_j K(\mu)(x_j, \cdot) + b`.
 
     Parameters

@@ -73,7 +73,7 @@ class FidelityDual:
         self.constraints = [*self.constraints, lmi.set_label("least eigenvalue")]
 
     def shares(self, count: int) -> list[cp.Expression]:
-        """Return gamma >= 0 of sum at most one, and 1 where there is one kernel."""
+        """Return gamma_i >= 0 of sum at most one, and 1 where there is one kernel."""
         if count == 1:
             return [cp.Constant(1.0)]
         shares = cp.Variable(count, nonneg=True, name="gamma")

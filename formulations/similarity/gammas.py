@@ -1,4 +1,4 @@
-"""The weights gamma of the convex Omega of Kundu et al."""
+"""The weights gamma_i of the convex Omega of Kundu et al."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kernelopt.extend import Array, as_grams, as_vector
 
 
 def gammas(kernels: ArrayLike, alpha: ArrayLike) -> Array:
-    r"""The maximising gamma of (10): :math:`q_i / \sum_j q_j` with :math:`q_i = \sqrt{\alpha'K_i\alpha}`.
+    r"""The maximising gamma_i of (10): :math:`q_i / \sum_j q_j` with :math:`q_i = \sqrt{\alpha'K_i\alpha}`.
 
     Parameters
     ----------

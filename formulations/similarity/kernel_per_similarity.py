@@ -35,14 +35,14 @@ def kernel_per_similarity(
 
     .. math::
 
-        \Omega = \max_{\alpha,\ \gamma \ge 0,\ 1'\gamma \le 1}\ \ell(\alpha)
+        \Omega = \max_{\alpha,\ \gamma_i \ge 0,\ \sum_i \gamma_i \le 1}\ \ell(\alpha)
         - \tfrac12 \sum_i \frac{\alpha'K_i\alpha}{\gamma_i}
         = \min_{f_i, b}\ \sum_j V\Big(\sum_i f_{ij} + b, y_j\Big) + \tfrac12 \max_i \|f_i\|_{K_i}^2
 
     The paper also prints (5), the minimum of the risk over weights of the kernels. That is another function,
     which is not convex in the K_i.
 
-    Dual: over alpha, gamma, one symmetric matrix U_i and one number sigma_i per similarity,
+    Dual: over alpha, the gamma_i, one symmetric matrix U_i and one number sigma_i per similarity,
 
     .. math::
 
@@ -50,12 +50,12 @@ def kernel_per_similarity(
         - \rho \big(\langle U_i, S_i \rangle + L^*(U_i)\big)\Big)
         \quad\text{s.t.}\quad
         \begin{bmatrix} \rho U_i - \sigma_i I & z \\ z' & 2 \gamma_i \end{bmatrix} \succeq 0,\quad
-        \gamma \ge 0,\ \sum_i \gamma_i \le 1
+        \gamma_i \ge 0,\ \sum_i \gamma_i \le 1
 
     and the other constraints as in `single_kernel`.
 
     Statement: the two have one value. It is at most that of `single_kernel`, and the same for m = 1. The
-    machine is :math:`f = \sum_i K_i \alpha / \gamma_i + b` with the gamma of `gammas`: the larger
+    machine is :math:`f = \sum_i K_i \alpha / \gamma_i + b` with the gamma_i of `gammas`: the larger
     :math:`\alpha'K_i\alpha`, the smaller the weight of K_i.
 
     Parameters
@@ -115,7 +115,7 @@ def dual(data: SimilarityData) -> cp.Problem:
 
 
 def machine_kernel(risk: ko.Risk, kernels: Sequence[cp.Expression]) -> cp.Expression:
-    """Return the kernel of the machine, the sum of K_i / gamma_i: 1 / gamma are its weights."""
+    """Return the kernel of the machine, the sum of K_i / gamma_i: 1 / gamma_i are its weights."""
     if len(kernels) == 1:
         return kernels[0]
     weights = machine_weights(risk)

@@ -34,13 +34,13 @@ def restricted_spectral(
 
     with the Omega of `kernel_per_similarity` and L the l1 norm, the l2 norm or its square.
 
-    Dual: over alpha, gamma, one vector u_i and one number sigma_i per similarity,
+    Dual: over alpha, the gamma_i, one vector u_i and one number sigma_i per similarity,
 
     .. math::
 
         \max\ \ell(\alpha) + \sum_i \Big(\tau \sigma_i - \rho \big(u_i'\lambda_i + L^*(u_i)\big)\Big)
         \quad\text{s.t.}\quad
-        \frac{(v_{ij}'z)^2}{2 \gamma_i} \le \rho u_{ij} - \sigma_i,\quad \gamma \ge 0,\ \sum_i \gamma_i \le 1
+        \frac{(v_{ij}'z)^2}{2 \gamma_i} \le \rho u_{ij} - \sigma_i,\quad \gamma_i \ge 0, \sum_i \gamma_i \le 1
 
     with v_ij the columns of V_i, and the other constraints as in `single_kernel`.
 
@@ -57,7 +57,7 @@ def restricted_spectral(
     -------
     Formulation
         claim "equal"; the weights w, of shape (m N,), are those of the machine: w_ij = mu_ij / gamma_i for
-        the eigenvector v_ij, which is mu_j for m = 1. gamma follows from them: gamma_i is proportional to
+        the eigenvector v_ij, which is mu_j for m = 1. They give gamma_i, which is proportional to
         :math:`\sum_j w_{ij} (v_{ij}'\alpha)^2`.
 
     References
