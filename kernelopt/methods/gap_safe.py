@@ -208,7 +208,7 @@ class Distance:
         weights = np.zeros((1 + len(parts), self.w.size))
         weights[0] = self.w
         for row, part in zip(weights[1:], parts, strict=True):
-            row[group[part]] = (squared_radius / (Ball(left[part]) * left[part])).above
+            row[group[part]] = (squared_radius / (Ball(left[part]) * Ball(left[part]))).above
         matrices, magnitudes = self._combined(weights, F), weights @ squares
         M, diagonal, lam = matrices[0] + rho, magnitudes[0] + rho, self.near.lam[F]
         proved, unproved, untested = [group[:0]], [], [(0, len(parts))]
