@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.methods import driver
+from kernelopt.methods import describe
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import nodes
 
@@ -61,7 +61,7 @@ class Built:
 def problems_built(page: str) -> Iterator[Built]:
     """Collect the problems that a page builds, or an example, or a formulation for one of them."""
     built = Built()
-    init, solution = cp.Problem.__init__, driver.Solution
+    init, solution = cp.Problem.__init__, describe.Solution
 
     def recorded(self: cp.Problem, *args: Any, **options: Any) -> None:
         init(self, *args, **options)
@@ -76,7 +76,7 @@ def problems_built(page: str) -> Iterator[Built]:
             built.unclosed.add(id(found.problem))
         return found
 
-    with mock.patch.object(cp.Problem, "__init__", recorded), mock.patch.object(driver, "Solution", solved):
+    with mock.patch.object(cp.Problem, "__init__", recorded), mock.patch.object(describe, "Solution", solved):
         yield built
 
 

@@ -16,7 +16,7 @@ import kernelopt as ko
 from formulations import lp_norm
 from kernelopt.extend import DEFAULT_TOL
 from kernelopt.figures import draw_weights_along, values_axis
-from kernelopt.methods.start import start_of
+from kernelopt.methods.describe import start_of
 from kernelopt.structure import Structure
 from tests.every import every
 from tests.methods.cases import learning

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -13,7 +12,7 @@ from scipy.spatial.distance import pdist
 
 from kernelopt.errors import ParameterError, ScaleWarning
 from kernelopt.kernels import Kernel, gaussian, identity, normalized, on_columns, polynomial
-from kernelopt.methods.driver import caller_stack_level
+from kernelopt.methods.describe import warn_caller
 from kernelopt.records import record
 from kernelopt.validation import Array, as_generator, positive, shown
 from kernelopt.validation.messages import nearest_name
@@ -154,7 +153,7 @@ def warn_of_scales(
         + ("." if others else "")
         + " Standardise them by make_pipeline(StandardScaler(), model). The default kernels do so themselves."
     )
-    warnings.warn(ScaleWarning(text), stacklevel=caller_stack_level())
+    warn_caller(ScaleWarning(text))
 
 
 def largest_scale(sets: Iterable[tuple[int, ...]], spread: Array) -> tuple[int, float, int] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -20,7 +19,7 @@ from kernelopt.estimators.dictionary import C_GRID
 from kernelopt.estimators.fitting import expect, one_call, time_for
 from kernelopt.estimators.labels import read_labels, warn_of_targets
 from kernelopt.estimators.samples import positive_weights
-from kernelopt.methods.driver import caller_stack_level
+from kernelopt.methods.describe import warn_caller
 from kernelopt.validation import Array, as_float_array, as_list, is_number, positive, shown
 
 SHORTER = 0.5
@@ -201,7 +200,7 @@ def warn_of_time(scored: int, splits: int, Cs: Array, given: Array, time_limit: 
         f"every C should be scored on {splits} splits, got {scored} of them{few} within time_limit = "
         f"{time_limit:g}. Scores of few splits differ by chance: give more time, or fewer Cs or splits."
     )
-    warnings.warn(ConvergenceWarning(text), stacklevel=caller_stack_level())
+    warn_caller(ConvergenceWarning(text))
 
 
 def chosen(Cs: Array, means: Array) -> int:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from kernelopt.errors import LabelError, LabelWarning
 from kernelopt.estimators.samples import LARGEST_POINT, LISTED, positive_weights
-from kernelopt.methods.driver import caller_stack_level
+from kernelopt.methods.describe import warn_caller
 from kernelopt.validation import Array, is_missing, numeric, plain, shown
 
 CLASSES, SAMPLES = 10, 10
@@ -90,7 +90,7 @@ def warn_of_targets(classes: Any, n: int, estimator: Any) -> None:
         f"samples in {type(estimator).__name__}, which learns one machine for each. If y is a quantity, use "
         "MKLRegressor; if its numbers are names of classes, pass them as text: y.astype(str)."
     )
-    warnings.warn(LabelWarning(text), stacklevel=caller_stack_level())
+    warn_caller(LabelWarning(text))
 
 
 def read_targets(y: Any, estimator: Any) -> Array:

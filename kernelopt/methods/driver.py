@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import inspect
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from kernelopt.certificates.impossible import unbounded_text, unbounded_variables, weights_that_grow
-from kernelopt.certificates.multiplier import constraint_multipliers
-from kernelopt.errors import ConvergenceWarning, KerneloptError, MethodError, SolverError, TimeLimitError
+from kernelopt.certificates.impossible import weights_that_grow
+from kernelopt.errors import KerneloptError, MethodError, SolverError, TimeLimitError
 from kernelopt.grams import check_leading_blocks
 from kernelopt.language.terms import terms
 from kernelopt.methods.control import LAST, ROUNDED, Control
-from kernelopt.methods.describe import learned_machine, only_vector, write_back
+from kernelopt.methods.describe import solution_at
 from kernelopt.methods.fallback import fallback_outcome
-from kernelopt.methods.learned import weights_of
 from kernelopt.methods.method import Method, Outcome
-from kernelopt.methods.results import Result, attained, better_result, certify_outcome
+from kernelopt.methods.results import Result, better_result, certify_outcome
 from kernelopt.methods.solution import Solution
-from kernelopt.methods.uniqueness import weights_are_unique
 from kernelopt.running import check
-from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.structure import Structure
 
-LIBRARIES = {"kernelopt", "formulations", "cvxpy"}
 # After the first method, a method is run if its predicted seconds are at most the larger of two numbers: this
 # factor times the seconds spent so far, and these seconds.
 WORTHWHILE_FACTOR, WORTHWHILE_SECONDS = 10.0, 60.0
@@ -36,7 +29,6 @@ WORTHWHILE_FACTOR, WORTHWHILE_SECONDS = 10.0, 60.0
 OVERRUN, SMALLEST_BUDGET = 3.0, 2.0
 # These numbers of the first method are larger, since all other methods are predicted to be slower.
 FIRST_OVERRUN, SMALLEST_FIRST_BUDGET = 10.0, 10.0
-SHOWN = 3  # number of other methods that a warning names
 
 
 @dataclass(frozen=True)
@@ -228,77 +220,3 @@ def no_point_error(control: Control) -> BaseException:
         f"a bounded point must be found, got none before {control.stopped or 'the end'} ({control.doing}). "
         "Give it more time, or another method: kernelopt.explain(problem) lists those that apply."
     )
-
-
-def solution_at(structure: Structure, best: Result, control: Control, tried: Sequence[str]) -> Solution:
-    """Write the best point into the variables of the user's problem, and return the `Solution`."""
-    certificate, outcome = best.certificate, best.outcome
-    optimal = certificate.gap <= control.tol
-    duals = outcome.multipliers
-    if duals is None:
-        # If the caller has ended the call, only multipliers without a solver are computed, in a short time.
-        if control.ended_by_caller and not control.hurried:
-            control.exceed_limit()
-        with control:
-            duals = constraint_multipliers(
-                structure, list(certificate.alphas), conic=not control.ended_by_caller
-            )
-    control.delay_interrupts()
-    point = {variable.id: value for variable, value in certificate.point.items()}
-    if point:
-        Evaluator(structure).write(point)
-    unique: bool | None = None
-    terms = zip(structure.risks, certificate.machines, strict=True) if certificate.feasible else ()
-    learned = tuple(learned_machine(term, machine) for term, machine in terms)
-    with control:  # kernels may be evaluated
-        unique = weights_are_unique(structure, certificate, learned)
-    write_back(structure, certificate, outcome.hidden, duals, outcome.solver, optimal)
-    if not optimal:
-        text = f"the certified gap {certificate.gap:.1e} is above tol = {control.tol:g} ({certificate})."
-        warnings.warn(
-            ConvergenceWarning(f"{text} {advice(structure, best, control, tried)}"),
-            stacklevel=caller_stack_level(),
-        )
-    return Solution(
-        status="optimal" if optimal else "inaccurate",
-        method=best.method,
-        solver=outcome.solver,
-        value=attained(structure, certificate),
-        certificate=certificate,
-        weights=weights_of(learned, [term.node for term in structure.risks])
-        if learned
-        else only_vector(structure),
-        weights_unique=unique,
-        learned=learned,
-        iterations=outcome.iterations,
-        details=outcome.details,
-        history=control.history,
-        build_time=outcome.build_time,
-        solve_time=max(0.0, control.seconds - control.certify_seconds - outcome.build_time),
-        certify_time=control.certify_seconds,
-        tol=control.tol,
-        ended_by_caller=control.ended_by_caller,
-        problem=structure.problem,
-    )
-
-
-def caller_stack_level() -> int:
-    """Return the `stacklevel` of a warning that points at the first line outside the libraries."""
-    level, frame = 0, inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in LIBRARIES:
-        level, frame = level + 1, frame.f_back
-    return level
-
-
-def advice(structure: Structure, best: Result, control: Control, tried: Sequence[str]) -> str:
-    """Return why the call ended and, unless the caller ended it, what the user can try."""
-    unbounded = unbounded_variables(structure)
-    if unbounded:
-        falls = "The risk falls as they grow, towards a value that is not attained."
-        return f"{unbounded_text(structure, unbounded)} {falls}"
-    why = f"The method ended because {best.stopped}. " if best.stopped else ""
-    if control.ended_by_caller:
-        return f"{why}{best.outcome.remedy}" if best.outcome.remedy_at_limit else why.strip()
-    others = [repr(name) for name in control.alternatives() if name not in tried]
-    also = f" Methods that apply too, the fastest first: {', '.join(others[:SHOWN])}." if others else ""
-    return f"{why}{best.outcome.remedy}{also}"

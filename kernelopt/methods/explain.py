@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from kernelopt.errors import ConditionWarning
 from kernelopt.language.combination import Combination
 from kernelopt.language.terms import terms
 from kernelopt.language.triplets import TripletGains
-from kernelopt.methods.driver import caller_stack_level
+from kernelopt.methods.describe import warn_caller
 from kernelopt.methods.selection import applicable, registered
 from kernelopt.methods.sizing import Size, size
 from kernelopt.plain_tables import html_table
@@ -40,19 +39,20 @@ def warn_of_formulation(structure: Structure) -> None:
     The first warning does not depend on the size of the problem. The sign decides the cone, the methods that
     apply, and whether the learned machine predicts at new points.
     """
-    found = undeclared_signs(structure)
+    found, told = undeclared_signs(structure), [without_kernel(structure)]
     if found and size(structure).order:
         order, seconds = size(structure).order, size(structure).seconds
-        warn(f"the problem is semidefinite of order {order} (about {seconds:.2g} s by 'exact'): {found[0]}.")
-    nothing_left = without_kernel(structure)
-    if nothing_left:
-        warn(nothing_left)
+        told.append(
+            f"the problem is semidefinite of order {order} (about {seconds:.2g} s by 'exact'): {found[0]}."
+        )
     loose = weights_that_grow(structure)
     if loose:
-        warn(
+        told.append(
             f"{unbounded_text(structure, loose)} The risk falls as they grow, towards a value that is not "
             "attained, unless the machine is constant at the optimum."
         )
+    for text in filter(None, told):
+        warn_caller(ConditionWarning(text))
 
 
 def without_kernel(structure: Structure) -> str:
@@ -76,11 +76,6 @@ def without_kernel(structure: Structure) -> str:
         f"weight: {weights[0].name()} = 0 is the only feasible value. Leave {it} out, allow {it} to be "
         f"violated at a price, or add kernels that satisfy {it}."
     )
-
-
-def warn(text: str) -> None:
-    """Warn at the user's line."""
-    warnings.warn(ConditionWarning(text), stacklevel=caller_stack_level())
 
 
 def undeclared_signs(structure: Structure) -> list[str]:

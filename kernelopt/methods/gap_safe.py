@@ -74,6 +74,7 @@ STEEP_SHARE = 0.125  # of the room of a kernel, and of sqrt(2 G): what the sampl
 PARTS = 8  # of a group of kernels, which are tested together and then in halves
 ENTRY = 60.0  # operations that take as long as reading an entry: 6 ns
 AT_ONCE = 1 << 17  # entries of all kernels that are held at a time: 1 MB, for a fast cache
+ABOVE = 1 + 1e-9  # more than the roundings of a sum of a million squares
 ROUNDINGS = 32  # more than those of a number of a loss, or of an entry or a term beside the sums
 
 
@@ -154,7 +155,7 @@ class Distance:
         self.terms = 2 * n + w.size + ROUNDINGS  # of the sums of entries of kernels
         whole, reach, alpha = read.whole, read.reach, machine.alpha
         # |K_m,ij| <= sizes_mi sizes_mj
-        self.sizes = sizes = (Ball(reach[:, None]) * Ball(whole.magnitudes[:, :n])).power(0.5).above
+        self.sizes = sizes = root_above(reach[:, None] * whole.magnitudes[:, :n])
         reached = (sizes @ Ball(np.abs(alpha))).above
         s = Ball.computed(reach * whole.forms(alpha), reached**2, self.terms)
         inside = (Ball(w) / max(1.0, float(Ball(w).sum().above))).below
@@ -170,7 +171,7 @@ class Distance:
         # What a sample of R costs, at a kernel whose entries on the diagonal are one.
         self.costs = (Ball(H.above) / Ball(near.slope)).above
         with np.errstate(invalid="ignore"):  # zero times an infinite cost
-            of_w = Ball(self.costs) * (w @ (Ball(sizes) * Ball(sizes))).power(0.5)
+            of_w = Ball(self.costs) * Ball(root_above(w @ sizes**2 * ABOVE))
         self.of_w = of_w.above
 
     def flat(self, group: Index) -> Index:
@@ -192,10 +193,8 @@ class Distance:
             return group, []
         R = np.setdiff1d(np.arange(self.alpha.size), F)
         costs, room = self.costs[R], self.room[group]
-        left = (Ball(room[:, None]) - Ball(costs) * Ball(self.sizes[group][:, R])).below.min(
-            axis=1, initial=np.inf
-        )
-        left = np.minimum(left, room)
+        largest = (costs * self.sizes[group][:, R]).max(axis=1, initial=0.0)
+        left = (Ball(room) - Ball(np.nextafter(largest, np.inf))).below
         radius = ((Ball(self.near.extra[F]).sum() + self.G) * 2).power(0.5) + self.of_w[R].max(initial=0.0)
         squared_radius, rho = radius * radius, 0.0
         squares = self.sizes[:, F] ** 2
@@ -209,7 +208,7 @@ class Distance:
         weights = np.zeros((1 + len(parts), self.w.size))
         weights[0] = self.w
         for row, part in zip(weights[1:], parts, strict=True):
-            row[group[part]] = (squared_radius / (Ball(left[part]) * left[part])).above
+            row[group[part]] = (squared_radius / (Ball(left[part]) * Ball(left[part]))).above
         matrices, magnitudes = self._combined(weights, F), weights @ squares
         M, diagonal, lam = matrices[0] + rho, magnitudes[0] + rho, self.near.lam[F]
         proved, unproved, untested = [group[:0]], [], [(0, len(parts))]
@@ -292,6 +291,11 @@ def curvatures(read: BallProblem, alpha: Array, t: Ball, gap: float) -> Curvatur
         wide = rounded(width[others])
         lam[others] = (Ball(extra[others]) * 2 / (wide * wide)).below
     return Curvatures(lam, extra, slope, distance)
+
+
+def root_above(squares: Array) -> Array:
+    """Return more than the roots of products of two numbers, and zero for zero."""
+    return np.where(squares > 0, np.nextafter(np.sqrt(np.nextafter(squares, np.inf)), np.inf), 0.0)
 
 
 def rounded(x: Array | float) -> Ball:

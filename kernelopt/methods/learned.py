@@ -91,20 +91,29 @@ class Learned:
         return self.parts[0].grams.n_points if self.parts else self.n
 
     @property
+    def own(self) -> list[Part]:
+        """The parts without the ridge."""
+        return [part for part in self.parts if not part.is_ridge]
+
+    @property
     def kernel(self) -> Array:
         """The sum of the weighted kernels on all N points, without the ridge tau I."""
-        return np.asarray(sum(p.grams.combine(p.weights) for p in self.parts if not p.is_ridge))
+        return np.asarray(sum(part.grams.combine(part.weights) for part in self.own))
 
     @property
     def weights(self) -> Array | None:
         """The weights of the kernels except the ridge, or None where the kernel is no combination."""
-        weights = [p.weights for p in self.parts if not p.is_ridge]
-        return np.concatenate(weights) if weights and self.combined else None
+        return np.concatenate([p.weights for p in self.own]) if self.own and self.combined else None
+
+    @property
+    def coefficients(self) -> Array:
+        """The vectors c_m of the kernels except the ridge, shape (m, n)."""
+        return np.concatenate([np.broadcast_to(p.coefficients, (p.weights.size, self.n)) for p in self.own])
 
     @property
     def names(self) -> tuple[str, ...] | None:
         """The names of the kernels, in the order of `weights`, or None where the kernel is no combination."""
-        names = numbered([name for p in self.parts if not p.is_ridge for name in p.grams.names])
+        names = numbered([name for part in self.own for name in part.grams.names])
         return names if names and self.combined else None
 
     @property
@@ -192,6 +201,12 @@ def crossed(cross: ArrayLike, machine: Combination, caller: str) -> tuple[Array,
             f"{n}), got {got}. {cure}"
         )
     return as_float_array(stack, "cross"), weights
+
+
+def values(cross: Array, weights: Array, coefficients: Array) -> Array:
+    """Return sum_m weights_m cross_m c_m at new points, for vectors c_m, or one vector for all m."""
+    each = np.broadcast_to(coefficients, (weights.size, cross.shape[2]))
+    return np.asarray(np.einsum("mij,mj->i", cross, weights[:, None] * each))
 
 
 def chosen_machine(machines: Sequence[AnyMachine], risk: int | None) -> AnyMachine:

@@ -18,7 +18,7 @@ from kernelopt.grams.arguments import as_names
 from kernelopt.grams.joined import JoinedStorage
 from kernelopt.grams.written import is_evaluated
 from kernelopt.learner import Machine
-from kernelopt.methods.learned import Learned, chosen_machine, crossed, single
+from kernelopt.methods.learned import Learned, chosen_machine, crossed, single, values
 from kernelopt.records import record, write
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array, Index, as_indices, as_model_path
@@ -87,9 +87,8 @@ class SavedMachine:
                 "on kernel_at(X)."
             )
         used, cross = self._cross(X, "decision_function")
-        each = np.broadcast_to(self.coefficients, (self.weights.size, self.support.size))
-        weighted = self.weights[used, None] * each[used]
-        return np.asarray(self.intercept + np.einsum("mij,mj->i", cross, weighted))
+        each = self.coefficients if self.coefficients.ndim == 1 else self.coefficients[used]
+        return self.intercept + values(cross, self.weights[used], each)
 
     def kernel_at(self, X: Any) -> Array:
         """Return the learned kernel between new points and all N."""
@@ -119,18 +118,17 @@ def saved_machine(machine: Learned) -> SavedMachine:
     MethodError
         If the machine does not predict at new points.
     """
-    parts = [part for part in machine.parts if not part.is_ridge]
     if machine.weights is None or (machine.n and not machine.inductive):
         raise MethodError(
             "a solution that is saved must have a combination of kernels with non-negative weights, got a "
             "kernel with free signs or without kernel functions: it is known on the N points only. Save "
             "solution.kernel with numpy.save, or solution.certificate.save(path)."
         )
-    each = np.concatenate([np.broadcast_to(p.coefficients, (p.weights.size, machine.n)) for p in parts])
+    each = machine.coefficients
     chosen = np.flatnonzero(np.any(each, axis=0)) if machine.n else np.arange(machine.n_points)
     support = chosen if chosen.size else np.arange(1)  # the machine f = b keeps one point, to know their form
     each = each[:, support] if machine.n else each[:1]
-    joined = JoinedStorage([part.grams.storage for part in parts])
+    joined = JoinedStorage([part.grams.storage for part in machine.own])
     return SavedMachine(
         machine.weights,
         support,

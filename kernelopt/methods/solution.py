@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from kernelopt.errors import InputError
 from kernelopt.figures import draw_histories, new_axes
 from kernelopt.methods.control import listed
-from kernelopt.methods.learned import Learned, Part, chosen_machine, crossed, single, weights_of
+from kernelopt.methods.learned import Learned, Part, chosen_machine, crossed, single, values, weights_of
 from kernelopt.methods.saved import Solved, saved
 from kernelopt.plain_tables import html_table
 from kernelopt.records import write
@@ -152,9 +152,8 @@ class Solution(Solved):
                 "formulation's own prediction."
             )
         n = machine.n
-        parts = [part for part in machine.parts if not part.is_ridge]
         if cross is None:
-            return machine.intercept + np.asarray(sum(part.predictions(n) for part in parts))
+            return machine.intercept + np.asarray(sum(part.predictions(n) for part in machine.own))
         if not machine.inductive:
             raise InputError(
                 "new points need a combination with non-negative weights, got a kernel with free signs or "
@@ -162,9 +161,7 @@ class Solution(Solved):
                 "points among the N (unlabelled, after the labelled ones) and call decision_function()."
             )
         stack, weights = crossed(cross, machine, "decision_function")
-        images = [np.broadcast_to(part.coefficients, (part.weights.size, n)) for part in parts]
-        weighted = weights[:, None] * np.concatenate(images)
-        return np.asarray(machine.intercept + np.einsum("mij,mj->i", stack[:, :, :n], weighted))
+        return machine.intercept + values(stack[:, :, :n], weights, machine.coefficients)
 
     def kernel_at(self, cross: ArrayLike, *, risk: int | None = None) -> Array:
         """Return the learned kernel between new points and the N, shape (n_new, N), without the ridge.

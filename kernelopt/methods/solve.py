@@ -17,6 +17,7 @@ from kernelopt.errors import ParameterError, fitting_memory
 from kernelopt.language.terms import terms
 from kernelopt.methods.checkpoint import Checkpoint
 from kernelopt.methods.control import Callback, Control
+from kernelopt.methods.describe import start_of
 from kernelopt.methods.driver import Candidate, drive, no_point_error
 from kernelopt.methods.exact.method import Exact
 from kernelopt.methods.exact.programme import Programme
@@ -24,7 +25,6 @@ from kernelopt.methods.explain import warn_of_formulation
 from kernelopt.methods.method import Method
 from kernelopt.methods.selection import GROUP, add, candidates
 from kernelopt.methods.solution import Solution
-from kernelopt.methods.start import start_of
 from kernelopt.structure.gate import check_problem, check_values
 from kernelopt.structure.structure import Structure
 from kernelopt.threads import one_blas_thread

@@ -16,7 +16,7 @@ from sklearn.datasets import make_classification
 
 import kernelopt as ko
 from kernelopt import estimators as es
-from kernelopt import progress, running
+from kernelopt import running
 from kernelopt.numerics.compiling import numba_clock
 
 X, Y = make_classification(120, 6, n_informative=4, random_state=0)
@@ -294,7 +294,7 @@ def test_control_c_in_a_cross_validation_says_how_far_it_was(monkeypatch):
 
 def test_the_progress_line_counts_kernels_and_says_how_long_it_will_take(clock, monkeypatch):
     lines = []
-    monkeypatch.setattr(progress.ProgressLine, "show", lambda self, line, seconds: lines.append(line))
+    monkeypatch.setattr(running.ProgressLine, "show", lambda self, line, seconds: lines.append(line))
     kernels = [Counted(slow(clock, 2.0), width) for width in range(1, 25)]
     es.MKLClassifier(kernels).fit(X, Y)
     counted = [line for line in lines if line.startswith("evaluating kernels")]
@@ -305,7 +305,7 @@ def test_the_progress_line_counts_kernels_and_says_how_long_it_will_take(clock, 
 
 def test_the_progress_line_names_the_split_of_a_cross_validation(monkeypatch):
     lines = []
-    monkeypatch.setattr(progress.ProgressLine, "show", lambda self, line, seconds: lines.append(line))
+    monkeypatch.setattr(running.ProgressLine, "show", lambda self, line, seconds: lines.append(line))
     es.MKLClassifierCV(KERNELS, Cs=[0.1, 1.0], cv=2).fit(X, Y)
     assert any(line.startswith("split 2 of 2: ") for line in lines)
     assert not any("provider" in line or "passes" in line for line in lines)
@@ -314,7 +314,7 @@ def test_the_progress_line_names_the_split_of_a_cross_validation(monkeypatch):
 def test_a_line_appears_by_itself_while_nothing_is_checked(monkeypatch):
     """Numba compiles for seconds without a check."""
     out = StringIO()
-    monkeypatch.setattr(progress, "QUIET", 0.05)
+    monkeypatch.setattr(running, "QUIET", 0.05)
     monkeypatch.setattr("rich.console.Console", lambda **_: Console(file=out, force_terminal=True, width=100))
     call = running.Call()
     call.show("compiling (first call on this machine)")
@@ -336,7 +336,7 @@ def test_a_compilation_is_named_while_it_lasts():
 
 
 def test_nothing_is_shown_where_there_is_no_terminal(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "QUIET", 0.0)
+    monkeypatch.setattr(running, "QUIET", 0.0)
     es.MKLClassifier(KERNELS).fit(X, Y)
     assert capsys.readouterr() == ("", "")
 

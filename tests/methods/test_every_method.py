@@ -174,6 +174,17 @@ def test_auto_takes_a_method_that_applies_and_meets_the_tolerance(name):
     assert solution.lower <= by(name, "exact").upper + 1e-12 * abs(solution.value)
 
 
+def test_the_page_lists_every_number_and_choice_that_can_be_set_with_its_default():
+    page = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| (.*) \|$", page, re.MULTILINE)
+    for name, method in METHODS.items():
+        for option in set(method.options()) - {"programme"}:  # of Formulation.solve
+            default = getattr(method, option)
+            (told,) = [d for o, d, rest in rows if o == option and f'"{name}"' in rest]
+            assert str(default).replace("None", "none") == told.strip('"') or option == "solver"
+    assert ("tol", f"{ko.extend.DEFAULT_TOL:g}") in {(option, told) for option, told, _ in rows}
+
+
 def test_the_table_of_the_documentation_is_up_to_date():
     script = runpy.run_path(str(ROOT / "docs" / "make_methods.py"))
     assert script["main"](["--check"]) == 0

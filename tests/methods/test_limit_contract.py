@@ -18,7 +18,7 @@ from formulations import similarity, triplet_lp
 from formulations.triplet_lp.planted import labelled_triplets
 from kernelopt import running
 from kernelopt.language.learner import Learner
-from kernelopt.methods import driver, fallback
+from kernelopt.methods import describe, fallback
 from kernelopt.methods.selection import applicable
 from kernelopt.numerics import decompositions
 from kernelopt.structure import affine as reading
@@ -150,7 +150,7 @@ def test_a_master_problem_that_would_exceed_the_memory_is_refused():
 def test_what_is_not_concluded_before_the_limit_is_unknown(monkeypatch):
     known = ko.solve(ball(20), "newton", time_limit=1000.0)
     assert known.weights_unique is True
-    monkeypatch.setattr(driver, "weights_are_unique", lambda *_: running.check(1e6))
+    monkeypatch.setattr(describe, "weights_are_unique", lambda *_: running.check(1e6))
     unknown = ko.solve(ball(20), "newton", time_limit=1000.0)
     assert unknown.status == "optimal" and unknown.weights_unique is None
 

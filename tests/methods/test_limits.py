@@ -19,7 +19,7 @@ from rich.console import Console
 
 import kernelopt as ko
 from formulations import lanckriet
-from kernelopt import interrupts, progress, threads
+from kernelopt import interrupts, running, threads
 from kernelopt.conic import calls, costs, process
 from kernelopt.conic.ladder import SolverAttempt, run_solver
 from kernelopt.errors import Stopped
@@ -412,7 +412,7 @@ def test_the_callback_has_its_keys():
 
 def test_a_terminal_shows_what_is_done(monkeypatch):
     out = StringIO()
-    monkeypatch.setattr(progress, "QUIET", 0.0)
+    monkeypatch.setattr(running, "QUIET", 0.0)
     monkeypatch.setattr("rich.console.Console", lambda **_: Console(file=out, force_terminal=True, width=100))
     ko.solve(free(24), "exact")  # the terminal is written to every tenth of a second
     assert "exact: CLARABEL" in out.getvalue()
@@ -422,7 +422,7 @@ def test_a_terminal_shows_what_is_done(monkeypatch):
 def test_a_line_waits_until_the_call_has_taken_a_while(monkeypatch):
     """The line is set before the solver starts, and shown while it works."""
     out = StringIO()
-    monkeypatch.setattr(progress, "QUIET", 0.2)
+    monkeypatch.setattr(running, "QUIET", 0.2)
     monkeypatch.setattr("rich.console.Console", lambda **_: Console(file=out, force_terminal=True, width=100))
     control = Control(1e-5)
     control.show("exact: CLARABEL")
