@@ -141,6 +141,7 @@ def test_two_points_and_one_kernel():
     curve = ko.squared_hinge(1.0).curve(np.ones(3))
     for size in (1e-12, 1.0, 1e12):  # of an alpha without an upper bound, every positive entry is free
         assert curve.free(size * np.array([1, 0, 0.5])).tolist() == [True, False, True]
+    assert ko.hinge(2.0).curve(np.ones(3)).free(np.array([0.0, 1.0, 2.0])).tolist() == [False, True, False]
 
 
 @pytest.mark.slow
@@ -271,8 +272,10 @@ def test_a_working_set_that_grows_leads_to_the_same_optimum(monkeypatch):
     whole = problems[0].solve("newton")
     monkeypatch.setattr(search, "SETTINGS", replace(search.SETTINGS, grown=100))
     for built in problems:
-        grown = built.solve("newton")
+        seen = []
+        grown = built.solve("newton", callback=seen.append)
         assert grown.status == "optimal" and grown.details["solves"] <= 30
+        assert seen[0]["gap"] <= 0.05  # the set has met every point before the first check of all
         assert grown.lower <= whole.upper and whole.lower <= grown.upper
 
 
