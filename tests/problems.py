@@ -268,3 +268,9 @@ def why_not(method, problem):
 def fastest(problem):
     """The name of the method that "auto" tries first."""
     return applicable(ko.Structure(problem))[0].method.name
+
+
+def overlap(one, two, slack=1e-9):
+    """Whether the brackets of two solutions of one problem have a point in common."""
+    slack *= max(1.0, abs(two.value))
+    return one.lower <= two.upper + slack and one.upper >= two.lower - slack

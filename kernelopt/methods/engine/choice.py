@@ -32,20 +32,24 @@ def provider_name(read: BallProblem, memory: float | None = None) -> str:
     """
     if family(read.whole.storage) is not None:
         return "radial"
-    if isinstance(read.whole.storage, ArrayStorage) or panel_bytes(read) <= available(memory):
-        return "precomputed" if compressing_basis(read) is None else "compressed"
-    return "on the fly"
+    return panels_name(read, memory) if compressing_basis(read) is None else "compressed"
+
+
+def panels_name(read: BallProblem, memory: float | None = None) -> str:
+    """Return the name of the provider of kernels that no basis compresses."""
+    stored = isinstance(read.whole.storage, ArrayStorage)
+    return "precomputed" if stored or panel_bytes(read) <= available(memory) else "on the fly"
 
 
 def choose_provider(read: BallProblem, memory: float | None, tol: float) -> Provider:
     """Return the provider of `provider_name`; the tolerance says how exact predictions need to be."""
-    grams, radial = read.whole, family(read.whole.storage)
+    radial = family(read.whole.storage)
     if radial is not None:
-        return Radial(radial, grams, read.reach, read.n, exact=tol < SETTINGS.exact_gap)
+        return Radial(radial, read.whole, read.reach, read.n, exact=tol < SETTINGS.exact_gap)
     U = compressing_basis(read)
-    name = provider_name(read, memory) if U is None else "compressed"
+    name = panels_name(read, memory) if U is None else "compressed"
     most = available(memory) if name == "on the fly" else np.inf
-    return Panels(grams, read.reach, read.n, name, most, U=U)
+    return Panels(read.whole, read.reach, read.n, name, most, U=U)
 
 
 def double_provider(read: BallProblem, memory: float | None) -> Provider:
@@ -55,13 +59,11 @@ def double_provider(read: BallProblem, memory: float | None) -> Provider:
 
 def provider_bytes(read: BallProblem) -> float:
     """Return the most memory that the provider needs beside kernels that are given as arrays."""
-    m, n = len(read.whole), read.n
     if (
         family(read.whole.storage) is not None
     ):  # distances and combined matrix in float32, and images in float64
-        return 2 * 4.0 * n**2 + 8.0 * m * n
-    panels = panel_bytes(read)
-    return panels if isinstance(read.whole.storage, ArrayStorage) else min(panels, available(None))
+        return 2 * 4.0 * read.n**2 + 8.0 * len(read.whole) * read.n
+    return panel_bytes(read) if panels_name(read) == "precomputed" else available(None)
 
 
 def compressing_basis(read: BallProblem) -> Array | None:

@@ -59,7 +59,7 @@ class Radial(Provider):
         self._errors = self.tables.errors + self.tables.moduli(delta) + 4 * u
         self._sums = Interpolation(self.tables.at, self._sample())
         self._points: Index = np.empty(0, dtype=np.intp)
-        self._distances, self._block = (np.empty(0, dtype=np.float32) for _ in range(2))
+        self._D, self._block = (np.empty((0, 0), dtype=np.float32) for _ in range(2))
 
     def _place_points(self) -> None:
         """Keep the points in float32, less their mean, in a unit in which their distances are below one."""
@@ -99,22 +99,11 @@ class Radial(Provider):
 
     def activate(self, points: Index) -> None:
         kept = kept_positions(self._points, points)
-        self._last, old, size, k = None, self._points.size, points.size, kept.size
-        held = self._distances[: old * old].reshape(old, old)
-        if size * size > self._distances.size:
-            entries = min(int(SETTINGS.buffer_growth * size * size), self.n * self.n)
-            self._distances, self._block = np.empty(entries, np.float32), np.empty(0, np.float32)
-            D = self._distances[: size * size].reshape(size, size)
-            for i in range(k):
-                D[i, :k] = held[kept[i], kept]
-        else:
-            # Rows move towards the start first, and then apart. Both ways no row is overwritten unread.
-            dense = self._distances[: k * k].reshape(k, k)
-            for i in range(k):
-                dense[i] = held[kept[i], kept]
-            D = self._distances[: size * size].reshape(size, size)
-            for i in range(k - 1, -1, -1):
-                D[i, :k] = dense[i].copy()
+        size, k = points.size, kept.size
+        self._last, self._block = None, np.empty((0, 0), np.float32)  # its memory is free for the distances
+        D = np.empty((size, size), np.float32)
+        for to, old in zip(D, kept, strict=False):  # row by row: a copy of all would be a third matrix
+            to[:k] = self._D[old, kept]
         new = points[k:]
         for start in range(0, size if new.size else 0, SETTINGS.columns):
             part = slice(start, start + SETTINGS.columns)
@@ -125,20 +114,18 @@ class Radial(Provider):
         self._points, self._D = points, D
 
     def combined(self, w: Array) -> Single:
-        size = self._points.size
-        if self._block.size < size * size:
-            self._block = np.empty(self._distances.size, np.float32)
-        block = self._block[: size * size].reshape(size, size)
+        if self._block.shape != self._D.shape:
+            self._block = np.empty_like(self._D)
         value, slope, own = self._table(w)
-        compiled(look_up)(self._D.view(np.int32), self.tables.base, value, slope, block)
-        np.fill_diagonal(block, own)
-        return block
+        compiled(look_up)(self._D.view(np.int32), self.tables.base, value, slope, self._block)
+        np.fill_diagonal(self._block, own)
+        return self._block
 
     def entries(self, w: Array, chosen: Index) -> Array:
         if chosen.size < SETTINGS.many_free:
             return super().entries(w, chosen)
         # The combined matrix and many of its entries would be the largest part of all memory.
-        self._last, self._block = None, np.empty(0, np.float32)
+        self._last, self._block = None, np.empty((0, 0), np.float32)
         found = np.empty((chosen.size, chosen.size))
         value, slope, own = self._table(w)
         for part in pieces(chosen.size, chosen.size, SETTINGS.pairs):

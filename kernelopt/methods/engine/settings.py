@@ -86,7 +86,6 @@ class Settings:
     basis_accuracy: float = 1e-7
     block_entries: int = 1 << 17  # of all kernels that are read at a time: 1 MB, for a fast cache
     block_share: int = 8  # they take at most one part in so many of the memory
-    buffer_growth: float = 1.2  # the buffers are allocated for this multiple of their entries
     columns: int = 4096  # of the distances that are computed at a time
     # Of the inner products that are summed at a time: the error of a sum grows with its length
     features: int = 256

@@ -30,7 +30,7 @@ from tests.methods.lp_ball.cases import (
     rows,
     tolerance,
 )
-from tests.problems import points
+from tests.problems import overlap, points
 
 # -------------------------------------------------------------------- all losses, all p, against exact
 
@@ -54,8 +54,7 @@ def test_a_method_ends_at_the_optimum(method, name, p, bias):
     exact, found = outcome("exact", name, p, bias), outcome(method, name, p, bias)
     tol, solution = tolerance(method, p), found.solution
     assert exact.solution.gap <= TOL
-    slack = 1e-9 * max(1.0, abs(exact.solution.upper))
-    assert solution.lower <= exact.solution.upper + slack and solution.upper >= exact.solution.lower - slack
+    assert overlap(solution, exact.solution)
     assert solution.status == "optimal" and solution.gap <= tol
     assert solution.method == method and solution.iterations >= 1
     check_variables(found, p, bias)
@@ -138,7 +137,7 @@ def test_a_trace_is_a_ball_of_exponent_one(loss, equal, side):
         tol = tolerance(method, 1)
         solution = ko.solve(problem, method, tol=tol)
         assert solution.status == "optimal" and solution.gap <= tol
-        assert solution.lower <= ball.upper + 1e-9 and solution.upper >= ball.lower - 1e-9
+        assert overlap(solution, ball)
         assert mu.value.min() >= 0 and float(r @ mu.value) <= N * (1 + 1e-12)
         assert not equal or float(r @ mu.value) == pytest.approx(N, rel=1e-12)
         # The value of a risk is that of a machine that is trained to a relative gap of 1e-9.
@@ -150,110 +149,81 @@ def test_a_trace_is_a_ball_of_exponent_one(loss, equal, side):
         assert multiplier == pytest.approx((s / r).max() / 2, rel=1e-4)
 
 
-@iterative
-@pytest.mark.parametrize("radius", [0.2, 5.0])
-def test_the_radius_of_the_ball_counts(method, radius):
-    """P_tau(C) = P_1(C tau) / tau, with weights tau theta."""
-    scaled = learning(ko.squared_hinge(2.0), 1.5, radius=radius)
-    plain = learning(ko.squared_hinge(2.0 * radius), 1.5)
-    solution, unit = ko.solve(scaled.problem, method), ko.solve(plain.problem, "exact")
-    assert solution.status == "optimal"
-    assert solution.value == pytest.approx(unit.value / radius, rel=2e-5, abs=2e-5)
-    assert np.linalg.norm(scaled.theta.value, 1.5) <= radius * (1 + 1e-12)
-    np.testing.assert_allclose(solution.weights, radius * unit.weights, atol=2e-2 * radius)
+def objective(written):
+    """2 r + 3 on a ball, in three ways."""
+    theta, price = cp.Variable(3, nonneg=True), cp.Parameter(nonneg=True, value=2.0)
+    r = ko.risk(ko.combine(theta, KS), Y, ko.squared_hinge(1.3))
+    value = {"2 r + 3": 2 * r + 3, "r + r + 3": r + r + 3, "parameter": price * r + 3}[written]
+    return cp.Problem(cp.Minimize(value), ko.lp_ball(theta, 4 / 3))
 
 
-WRITTEN = ("2 r + 3", "r + r + 3", "parameter")
-
-
-@every("method, written", [(method, WRITTEN[k % 3]) for k, method in enumerate(ITERATIVE)])
-def test_a_factor_and_an_offset(method, written):
-    theta = cp.Variable(3, nonneg=True)
-    risk = ko.risk(ko.combine(theta, KS), Y, ko.squared_hinge(1.3))
-    price = cp.Parameter(nonneg=True, value=2.0)
-    objective = {"2 r + 3": 2 * risk + 3, "r + r + 3": risk + risk + 3, "parameter": price * risk + 3}[
-        written
-    ]
-    problem = cp.Problem(cp.Minimize(objective), ko.lp_ball(theta, 4 / 3))
-    plain = outcome("exact", "squared_hinge", 4 / 3, True)
-    solution = ko.solve(problem, method)
-    assert solution.status == "optimal"
-    assert solution.lower <= 2 * plain.solution.upper + 3 + 1e-9
-    assert solution.upper >= 2 * plain.solution.lower + 3 - 1e-9
-    assert solution.value == pytest.approx(2 * float(risk.value) + 3, rel=1e-5)
-    ball = float(np.squeeze(plain.problem.constraints[-1].dual_value))
-    assert float(np.squeeze(problem.constraints[-1].dual_value)) == pytest.approx(2 * ball, rel=1e-2)
-    np.testing.assert_allclose(solution.alpha, plain.solution.alpha, atol=2e-2)
-
-
-@iterative
-@every("kernels, constraint", [("array", "ball"), ("functions", "trace")])
-def test_points_without_labels_are_predicted(method, kernels, constraint):
+def unlabelled(kernels, on):
     """N > n: the risk sees the labelled points, a trace all of them."""
-    n, X = 10, points(N)
-    functions = [ko.gaussian(1.0), ko.linear(), ko.polynomial(2)]
-    grams = ko.Grams.from_kernels(functions, X)
-    grams = grams if kernels == "functions" else np.asarray(grams)
-    loss = ko.squared_hinge(0.5)
-    if constraint == "ball":
-        problem = learning(loss, 4 / 3, Y[:n], grams).problem
-    else:
-        problem = on_trace(loss, grams, Y[:n]).problem
-    if not applies(method, problem):
-        assert constraint == "trace" and method == "smooth-dual"
-        return
-    tol = tolerance(method, 1 if constraint == "trace" else 4 / 3)
-    solution, exact = ko.solve(problem, method, tol=tol), ko.solve(problem, "exact")
-    assert solution.status == "optimal"
-    assert solution.lower <= exact.upper + 1e-9 and solution.upper >= exact.lower - 1e-9
-    assert solution.alpha.shape == (n,) and solution.kernel.shape == (N, N)
-    f = sum(w * np.asarray(K)[:, :n] for w, K in zip(solution.weights, grams, strict=True)) @ solution.alpha
-    np.testing.assert_allclose(solution.decision_function(), f + solution.intercept, rtol=1e-9, atol=1e-9)
+    grams = ko.Grams.from_kernels([ko.gaussian(1.0), ko.linear(), ko.polynomial(2)], points(N))
+    grams, y = grams if kernels == "functions" else np.asarray(grams), Y[:10]
+    return (on_trace if on == "trace" else learning)(ko.squared_hinge(0.5), grams=grams, y=y).problem
 
 
-@iterative
-@every("p", [1.01, np.inf])
-def test_zero_kernels_change_nothing(method, p):
-    padded = np.concatenate([KS, np.zeros((1, N, N))])
-    solution = ko.solve(learning(ko.squared_hinge(1.3), p, grams=padded).problem, method)
-    exact = outcome("exact", "squared_hinge", p, True).solution
-    assert solution.status == "optimal"
-    assert solution.lower <= exact.upper + 1e-9 and solution.upper >= exact.lower - 1e-9
+def smooth(p=4 / 3, C=1.3, **options):
+    return learning(ko.squared_hinge(C), p, **options).problem
 
 
-@iterative
-def test_nothing_to_learn_from(method):
-    """All kernels zero, balanced labels: b = 0 and the value is C n / 2."""
-    y = np.array([1.0, -1.0] * 3)
-    built = learning(ko.squared_hinge(), y=y, grams=np.zeros((2, 6, 6)))
-    solution = ko.solve(built.problem, method)
-    assert (solution.status, solution.value) == ("optimal", pytest.approx(3.0, abs=1e-6))
-    assert solution.intercept == pytest.approx(0.0, abs=1e-5)
+PADDED, TINY = np.concatenate([KS, np.zeros((1, N, N))]), np.array([[[3.0]], [[4.0]]])
+OTHERS = {
+    "radius 0.2": lambda: smooth(1.5, 2.0, radius=0.2),
+    "radius 5": lambda: smooth(1.5, 2.0, radius=5.0),
+    "2 r + 3": lambda: objective("2 r + 3"),
+    "r + r + 3": lambda: objective("r + r + 3"),
+    "parameter": lambda: objective("parameter"),
+    "unlabelled array": lambda: unlabelled("array", "ball"),
+    "unlabelled functions": lambda: unlabelled("functions", "trace"),
+    "a zero kernel, p = 1.01": lambda: smooth(1.01, grams=PADDED),
+    "a zero kernel, p = inf": lambda: smooth(np.inf, grams=PADDED),
+    "C = 1e-3": lambda: smooth(C=1e-3),
+    "C = 1e3": lambda: smooth(C=1e3),
+    "nothing to learn": lambda: smooth(2, 1.0, y=np.array([1.0, -1.0] * 3), grams=np.zeros((2, 6, 6))),
+    "one point": lambda: learning(ko.squared(2.0), 2, np.array([1.5]), TINY, bias=False).problem,
+}
 
 
 @cache
-def at_an_extreme_weight(C):
-    return ko.solve(learning(ko.squared_hinge(C), 4 / 3).problem, "exact")
+def exact_other(name):
+    problem = OTHERS[name]()
+    return ko.solve(problem, "exact"), float(np.squeeze(problem.constraints[-1].dual_value))
 
 
 @iterative
-@pytest.mark.parametrize("C", [1e-3, 1e3])
-def test_extreme_weights_of_the_loss(method, C):
-    built, exact = learning(ko.squared_hinge(C), 4 / 3), at_an_extreme_weight(C)
-    solution = ko.solve(built.problem, method)
-    slack = 1e-9 * max(1.0, exact.upper)
-    assert solution.status == "optimal"
-    assert solution.lower <= exact.upper + slack and solution.upper >= exact.lower - slack
+@every("name", OTHERS)
+def test_other_problems_on_a_ball(method, name):
+    problem, (exact, multiplier) = OTHERS[name](), exact_other(name)
+    if not applies(method, problem):
+        assert "functions" in name and method == "smooth-dual"  # p = 1
+        return
+    tol = tolerance(method, 1 if "functions" in name else 4 / 3)
+    solution = ko.solve(problem, method, tol=min(tol, 1e-8) if name == "one point" else tol)
+    assert solution.status == "optimal" and overlap(solution, exact)
+    found = float(np.squeeze(problem.constraints[-1].dual_value))
+    assert found == pytest.approx(multiplier, rel=1e-1, abs=1e-5)
+    n = solution.alpha.size
+    f = solution.kernel[:, :n] @ solution.alpha + solution.intercept
+    np.testing.assert_allclose(solution.decision_function(), f, rtol=1e-9, atol=1e-9)
 
 
-@iterative
-def test_one_point(method):
-    """k = (3, 4), p = 2, C = 2, no intercept: theta = k / 5, alpha = y / (1/C + 5), value y alpha / 2."""
-    built = learning(ko.squared(2.0), 2, np.array([1.5]), np.array([[[3.0]], [[4.0]]]), bias=False)
-    solution = ko.solve(built.problem, method, tol=1e-8)
-    assert solution.value == pytest.approx(1.5**2 / 2 / 5.5, abs=1e-7)
-    np.testing.assert_allclose(solution.weights, [0.6, 0.8], atol=1e-3)
-    np.testing.assert_allclose(solution.alpha, 1.5 / 5.5, rtol=1e-3)
+def test_values_of_these_problems():
+    """P_tau(C) = P_1(C tau) / tau, with weights tau theta; and small problems by hand."""
+    for radius in (0.2, 5.0):
+        scaled, unit = exact_other(f"radius {radius:g}")[0], ko.solve(smooth(1.5, 2 * radius), "exact")
+        assert scaled.value == pytest.approx(unit.value / radius, rel=2e-5, abs=2e-5)
+        np.testing.assert_allclose(scaled.weights, radius * unit.weights, atol=2e-2 * radius)
+    plain = outcome("exact", "squared_hinge", 4 / 3, True)
+    for written in ("2 r + 3", "r + r + 3", "parameter"):
+        assert exact_other(written)[0].value == pytest.approx(2 * plain.solution.value + 3, rel=1e-5)
+    # All kernels zero, balanced labels: b = 0 and the value is C n / 2.
+    assert exact_other("nothing to learn")[0].value == pytest.approx(3.0, abs=1e-6)
+    # k = (3, 4), p = 2, C = 2, no intercept: theta = k / 5, alpha = y / (1/C + 5), value y alpha / 2.
+    one = exact_other("one point")[0]
+    assert one.value == pytest.approx(1.5**2 / 2 / 5.5, rel=1e-5)
+    np.testing.assert_allclose([*one.weights, *one.alpha], [0.6, 0.8, 1.5 / 5.5], rtol=1e-3)
 
 
 @iterative

@@ -203,44 +203,35 @@ def check_weights(case, name):
     assert np.array_equal(solution.weights, mu.value)
 
 
-@pytest.mark.parametrize("written", ["ridge", "half", "fixed", "first two", "matrix and weights"])
-def test_kernels_that_are_sums(written):
-    mu, tau, K = cp.Variable(3, nonneg=True), cp.Variable(1, nonneg=True), kernel()
-    combined = ko.combine(mu, KS)
-    total, sets = {
-        "ridge": (combined + ko.combine(tau, np.eye(N)[None]), [cp.sum(mu) == 1, tau[0] <= 0.5]),
-        "half": (0.5 * combined, [cp.sum(mu) == 1]),
-        "fixed": (combined + 0.1 * np.eye(N), [cp.sum(mu) == 1]),
-        "first two": (ko.combine(mu[:2] + 0.1, KS[:2]), [cp.sum(mu) == 1]),
-        "matrix and weights": (combined + K, [cp.sum(mu) == 1, cp.trace(K) <= 1]),
-    }[written]
-    problem = cp.Problem(cp.Minimize(ko.risk(total, Y, ko.hinge())), sets)
-    check(problem, optimum(problem), 1e-3)
+def combined():
+    """Objectives, constraints and gaps: kernels that are sums, several risks, norms, mixed fidelities."""
+    mu, tau, K, L = cp.Variable(3, nonneg=True), cp.Variable(1, nonneg=True), kernel("K"), kernel("L")
+    sum_of, one, traces = ko.combine(mu, KS), [cp.sum(mu) == 1], [cp.trace(K) == 10, cp.trace(L) <= 12]
+    kernels = {
+        "ridge": (sum_of + ko.combine(tau, np.eye(N)[None]), [*one, tau[0] <= 0.5]),
+        "half": (0.5 * sum_of, one),
+        "fixed": (sum_of + 0.1 * np.eye(N), one),
+        "first two": (ko.combine(mu[:2] + 0.1, KS[:2]), one),
+        "matrix and weights": (sum_of + K, [*one, cp.trace(K) <= 1]),
+    }
+    found = {name: (ko.risk(total, Y, ko.hinge()), sets, 1e-3) for name, (total, sets) in kernels.items()}
+    for second, sets in ((K, traces[:1]), (sum_of, [*traces[:1], *one])):
+        other = 0.5 * ko.risk(second, OTHER, ko.squared_hinge())
+        found[f"two risks, {len(sets)}"] = (ko.risk(K, Y, ko.hinge()) + other + near(K), sets, 1e-4)
+    for norm in (2, 3, np.inf):
+        both = ko.risk([K, L], Y, ko.hinge(), norm=norm) + near(K) + near(L, 1)
+        found[f"norm {norm}"] = (both, traces, 1e-4)
+    mixed = near(K) + 0.4 * cp.norm(K - S[1], "fro") + 0 * cp.norm1(K - S[1])
+    found["fidelities"] = (ko.risk(K, Y, ko.hinge()) + mixed, traces[:1], 1e-4)
+    return found
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_several_risks(shared):
-    K, mu = kernel(), cp.Variable(3, nonneg=True)
-    second = K if shared else ko.combine(mu, KS)
-    objective = ko.risk(K, Y, ko.hinge()) + 0.5 * ko.risk(second, OTHER, ko.squared_hinge()) + near(K)
-    problem = cp.Problem(cp.Minimize(objective), [cp.trace(K) == N, cp.sum(mu) == 1][: 2 - shared])
-    solution = check(problem, optimum(problem), 1e-4)
-    assert len(solution.alpha) == 2 and len(solution.certificate.alphas) == 2
-
-
-@pytest.mark.parametrize("norm", [2, 3, np.inf])
-def test_norms_over_kernels(norm):
-    K, L = kernel("K"), kernel("L")
-    objective = ko.risk([K, L], Y, ko.hinge(), norm=norm) + near(K) + near(L, 1)
-    problem = cp.Problem(cp.Minimize(objective), [cp.trace(K) == 10, cp.trace(L) <= 12])
-    check(problem, optimum(problem), 1e-4)
-
-
-def test_prices_and_kinds_of_fidelities_may_be_mixed():
-    K = kernel()
-    objective = ko.risk(K, Y, ko.hinge()) + near(K) + 0.4 * cp.norm(K - S[1], "fro") + 0 * cp.norm1(K - S[1])
-    problem = cp.Problem(cp.Minimize(objective), [cp.trace(K) == 10])
-    check(problem, optimum(problem), 1e-4)
+@pytest.mark.parametrize("name", combined())
+def test_sums_of_kernels_of_risks_and_of_fidelities(name):
+    objective, sets, gap = combined()[name]
+    problem = cp.Problem(cp.Minimize(objective), sets)
+    solution = check(problem, optimum(problem), gap)
+    assert len(solution.certificate.alphas) == (2 if "risks" in name else 1)
 
 
 # ---------------------------------------------------------------------- bounds: Kundu 5.3 and 6.2
@@ -492,52 +483,69 @@ def test_without_risks_it_is_a_projection():
 # ----------------------------------------------------------------------- options and obstacles
 
 
-def obstructed(kind):
+def obstacles():
+    """Objectives, constraints, and what says why they are in the way."""
     K, mu, free = kernel(), cp.Variable(3, nonneg=True, name="mu"), cp.Variable(3, name="free")
     risk, size = ko.risk(K, Y, ko.hinge()), cp.trace(K) == N
     weighted, simplex = ko.risk(ko.combine(mu, KS), Y, ko.hinge()), cp.sum(mu) == 1
     unsigned = ko.risk(ko.combine(mu - 0.1, KS), Y, ko.hinge())
     entries = (K[0, 0] == 1).set_label("corner")
     return {
-        "free trace": (cp.Minimize(risk + near(K)), []),
-        "a ball": (cp.Minimize(weighted), ko.lp_ball(mu, 2)),
-        "an entry": (cp.Minimize(risk), [size, entries]),
-        "no sign": (cp.Minimize(cp.sum_squares(free) + weighted), [simplex]),
-        "weights below zero": (cp.Minimize(unsigned), [simplex]),
-        "a part": (cp.Minimize(ko.risk(K[:5, :5], Y[:5], ko.hinge())), [size]),
-        "a risk squared": (cp.Minimize(cp.square(risk)), [size]),
-        "a risk bounded": (cp.Minimize(near(K)), [size, (risk <= 3).set_label("fit")]),
-        "no subgradient": (cp.Minimize(risk + cp.norm_inf(K - S[0])), [size]),
-        "maximised": (cp.Maximize(-risk), [size]),
-        "a block norm": (cp.Minimize(weighted + ko.risk(list(KS), Y, ko.hinge(), norm=1.5)), [simplex]),
-        "no variable": (cp.Minimize(ko.risk(KS[0], Y, ko.hinge())), []),
-        "no price": (cp.Minimize(risk + cp.Parameter(nonneg=True, name="rho") * near(K)), [size]),
-    }[kind]
+        "free trace": (
+            cp.Minimize(risk + near(K)),
+            [],
+            "no constraint fixes or bounds the trace or the sum of K",
+        ),
+        "a ball": (cp.Minimize(weighted), ko.lp_ball(mu, 2), "constraint ball"),
+        "an entry": (cp.Minimize(risk), [size, entries], "constraint corner"),
+        "no sign": (
+            cp.Minimize(cp.sum_squares(free) + weighted),
+            [simplex],
+            "free must be a matrix with PSD=True or a vector with nonneg=True",
+        ),
+        "weights below zero": (
+            cp.Minimize(unsigned),
+            [simplex],
+            "the kernel .* must be a PSD variable or a combination with non-negative weights",
+        ),
+        "a part": (
+            cp.Minimize(ko.risk(K[:5, :5], Y[:5], ko.hinge())),
+            [size],
+            "the kernel K.* must be a PSD variable",
+        ),
+        "a risk squared": (
+            cp.Minimize(cp.square(risk)),
+            [size],
+            "a risk must enter the objective times a positive number, not inside",
+        ),
+        "a risk bounded": (cp.Minimize(near(K)), [size, (risk <= 3).set_label("fit")], "constraint fit"),
+        "no subgradient": (
+            cp.Minimize(risk + cp.norm_inf(K - S[0])),
+            [size],
+            r"no subgradient of norm_inf\(.* in the middle of the set",
+        ),
+        "maximised": (cp.Maximize(-risk), [size], "minimised"),
+        "a block norm": (
+            cp.Minimize(weighted + ko.risk(list(KS), Y, ko.hinge(), norm=1.5)),
+            [simplex],
+            "the block norm of a risk must be at least 2, got norm=1.5",
+        ),
+        "no variable": (cp.Minimize(ko.risk(KS[0], Y, ko.hinge())), [], "no variable"),
+        "no price": (
+            cp.Minimize(risk + cp.Parameter(nonneg=True, name="rho") * near(K)),
+            [size],
+            "the parameters rho have no values",
+        ),
+    }
 
 
-OBSTACLES = {
-    "free trace": "no constraint fixes or bounds the trace or the sum of K",
-    "a ball": "constraint ball",
-    "an entry": "constraint corner",
-    "no sign": "free must be a matrix with PSD=True or a vector with nonneg=True",
-    "weights below zero": "the kernel .* must be a PSD variable or a combination with non-negative weights",
-    "a part": "the kernel K.* must be a PSD variable",
-    "a risk squared": "a risk must enter the objective times a positive number, not inside",
-    "a risk bounded": "constraint fit",
-    "no subgradient": r"no subgradient of norm_inf\(.* in the middle of the set",
-    "maximised": "minimised",
-    "a block norm": "the block norm of a risk must be at least 2, got norm=1.5",
-    "no variable": "no variable",
-    "no price": "the parameters rho have no values",
-}
-
-
-@pytest.mark.parametrize("kind", OBSTACLES)
+@pytest.mark.parametrize("kind", obstacles())
 def test_what_stands_in_the_way_is_named(kind):
-    problem = cp.Problem(*obstructed(kind))
+    *parts, said = obstacles()[kind]
+    problem = cp.Problem(*parts)
     # Parameters without a value are refused before any method is asked.
-    refused = "must have values, got None for rho" if kind == "no price" else f"{METHOD}.*{OBSTACLES[kind]}"
+    refused = "must have values, got None for rho" if kind == "no price" else f"{METHOD}.*{said}"
     with pytest.raises(ko.KerneloptError, match=refused):
         ko.solve(problem, METHOD)
-    assert re.search(OBSTACLES[kind], why_not(METHOD, problem))
+    assert re.search(said, why_not(METHOD, problem))
     assert all(v.value is None for v in problem.variables())
