@@ -16,8 +16,8 @@ from kernelopt.certificates.statements.conflicts import conflict
 from kernelopt.conic.ladder import AttemptResult, ladder, run_solver
 from kernelopt.errors import InfeasibleError, KerneloptError, SolverError, Stopped, UnboundedError
 from kernelopt.language.risk import Risk
-from kernelopt.structure.expansion import expand
 from kernelopt.structure.enclosure import violation
+from kernelopt.structure.expansion import expand
 from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.structure.trees import constraint_names, nodes, short
 from kernelopt.structure.units import units
