@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.methods import describe
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import nodes
 
@@ -61,7 +60,7 @@ class Built:
 def problems_built(page: str) -> Iterator[Built]:
     """Collect the problems that a page builds, or an example, or a formulation for one of them."""
     built = Built()
-    init, solution = cp.Problem.__init__, describe.Solution
+    init, init_solution = cp.Problem.__init__, ko.Solution.__init__
 
     def recorded(self: cp.Problem, *args: Any, **options: Any) -> None:
         init(self, *args, **options)
@@ -69,14 +68,16 @@ def problems_built(page: str) -> Iterator[Built]:
         if not isinstance(self, ko.Dual) and (file.name == page or set(file.parts) & set(FOLDERS)):
             built.problems.append(self)
 
-    def solved(*args: Any, **options: Any) -> Any:
-        found = solution(*args, **options)
+    def solved(found: ko.Solution, *args: Any, **options: Any) -> None:
+        init_solution(found, *args, **options)
         built.bounds[id(found.problem)] = (found.lower, found.upper)
         if found.status != cp.OPTIMAL:
             built.unclosed.add(id(found.problem))
-        return found
 
-    with mock.patch.object(cp.Problem, "__init__", recorded), mock.patch.object(describe, "Solution", solved):
+    with (
+        mock.patch.object(cp.Problem, "__init__", recorded),
+        mock.patch.object(ko.Solution, "__init__", solved),
+    ):
         yield built
 
 

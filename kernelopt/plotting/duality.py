@@ -60,7 +60,8 @@ def plot_duality(problem: cp.Problem, path: Sequence[Any], *, points: int = 41, 
             f"a path of dual variables needs a problem with one risk, got {len(structure.risks)} in "
             "plot_duality. Draw solution.plot_history() instead."
         )
-    if (not isinstance(path, Sequence) and np.ndim(path) == 0) or len(path) < 2:
+    listed = isinstance(path, Sequence) or (isinstance(path, np.ndarray) and path.ndim > 0)
+    if not listed or len(path) < 2:
         raise InputError(
             "path must be at least two solutions or arrays of shape (n,), got fewer in plot_duality. Pass "
             "[first, last]."

@@ -222,7 +222,9 @@ def read_weight_set(structure: Structure) -> Budget | LpBall | str:
         if ((reach > 0) & np.isfinite(reach)).all():
             return part
     names = ", ".join(variable.name() for variable in structure.variables)
-    return f"it needs one constraint, an l_p ball or a trace of {names}"
+    constraints = [structure.lifted.constraints[i] for i in structure.active]
+    found = f"{len(constraints)}: " + (", ".join(c.label or str(c) for c in constraints) or "none")
+    return f"it needs one constraint, an l_p ball or a trace of {names}, the problem has {found}"
 
 
 def read_kernels(risk: RiskTerm, variables: tuple[cp.Variable, ...]) -> Grams | str:

@@ -46,6 +46,21 @@ def differences(function, x, h=1e-4):
 
 
 @cases
+def test_gradient_in_a_matrix(case):
+    K, D = cp.Variable((N, N), PSD=True), np.random.default_rng(4).normal(size=(N, N))
+    risk = ko.risk(K, case.y(N), case.loss(C))
+    D = (D + D.T) / 10
+
+    def value(x):
+        K.value = RIDGED[0] + x[0] * D
+        return risk.value
+
+    expected = differences(value, np.zeros(1))
+    K.value = RIDGED[0]
+    assert (risk.gradient() * D).sum() == pytest.approx(expected[0], rel=1e-4, abs=1e-6)
+
+
+@cases
 @biases
 def test_gradient_in_the_weights(case, bias):
     mu = weights(nonneg=True)

@@ -111,6 +111,15 @@ def test_dominance_holds_exactly_where_numpy_says_so(make, S):
     assert constraints["dominance"].violation() == pytest.approx(expected, abs=1e-12)
 
 
+def test_dominance_by_hand():
+    """K = w0 I + w1 11' on three points is dominant while w0 + w1 >= 2 |w1|: w1 in [-w0 / 3, w0]."""
+    w = cp.Variable(2)
+    K = ko.combine(w, np.array([np.eye(3), np.ones((3, 3))]))
+    for sign, bound in ((1, 1.0), (-1, 1 / 3)):
+        problem = cp.Problem(cp.Maximize(sign * w[1]), [*ko.diagonally_dominant(K), w[0] == 1])
+        assert solved(problem) == pytest.approx(bound, abs=1e-6)
+
+
 def test_gains_remember_their_triplets():
     gains = ko.triplet_gains(ko.combine(cp.Variable(3), KS), TRIPLETS)
     assert (gains.triplets == TRIPLETS).all()
@@ -316,3 +325,14 @@ def test_bad_input_is_named(call, error, message):
     with pytest.raises(error, match=message) as raised:
         call()
     assert isinstance(raised.value, InputError)
+
+
+def test_the_identity_kernel_changes_no_comparison():
+    """d_t is zero for it: off-diagonal entries, and so hinges, are those of the other kernels."""
+    w = weights(np.array([0.3, -0.2, 0.5, 1.7]))
+    grams = np.concatenate([KS, np.eye(N)[None]])
+    K, alone = ko.combine(w, grams), ko.combine(w.value[:3], KS)
+    gains = ko.triplet_gains(alone, TRIPLETS).value
+    assert ko.triplet_gains(K, TRIPLETS).value == pytest.approx(gains, abs=1e-15)
+    difference = K.value - alone.value
+    assert difference == pytest.approx(1.7 * np.eye(N), abs=1e-15)

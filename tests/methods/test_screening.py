@@ -56,6 +56,17 @@ def test_dropped_kernels_are_those_of_weight_zero(name):
     assert dropped >= 2
 
 
+@every("name", ["hinge", "logistic", "epsilon-insensitive"])
+def test_a_dropped_kernel_with_a_weight_raises_the_value(name):
+    formulation = problem(LOSSES[name], 0)
+    solution = formulation.solve("exact", tol=1e-7)
+    names, theta = ball(formulation).whole.names, formulation.weights
+    for dropped in ko.screen(solution)[:2]:
+        forced = [*formulation.problem.constraints, theta[names.index(dropped)] >= 0.02]
+        value = ko.solve(cp.Problem(formulation.problem.objective, forced), "exact", tol=1e-7)
+        assert value.lower > solution.upper
+
+
 @every("name", LOSSES)
 def test_the_distance_of_an_optimal_alpha_is_within_the_proved_one(name):
     """Against an optimum of an interior point, from machines at rough weights whose alpha is rough too."""

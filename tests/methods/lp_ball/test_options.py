@@ -55,7 +55,7 @@ def obstacles():
         "several risks": (lambda: cp.Problem(cp.Minimize(risk + other), ball), "risk.* 2"),
         "no risk": (lambda: cp.Problem(cp.Minimize(cp.sum(theta)), ball), "risk.* 0"),
         "extra constraint": (lambda: cp.Problem(cp.Minimize(risk), [*ball, cap]), "cap"),
-        "no constraint": (lambda: cp.Problem(cp.Minimize(risk)), "constraint.* 0"),
+        "no constraint": (lambda: cp.Problem(cp.Minimize(risk)), "one constraint.* 0: none"),
         "other constraint": (lambda: cp.Problem(cp.Minimize(risk), [cap]), "cap"),
         "no nonneg": (
             lambda: cp.Problem(cp.Minimize(unsigned), [free >= 0, cp.norm2(free) <= 1]),
