@@ -54,7 +54,7 @@ def record(
     name : str
         What stands in files.
     kind : type, optional
-        The class, of which also values of subclasses are written; by default what is decorated.
+        The class. Values of its subclasses are written too. By default it is what is decorated.
     parts : function of a value, optional
         It returns the arguments of the constructor, a dict; by default the attributes of their names.
     omit : tuple of str
@@ -184,7 +184,7 @@ def without_objects(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
 
 
 def decoded(document: Any, arrays: Mapping[str, Any], source: object) -> Any:
-    """Return the value of which `encoded` has made a document and arrays.
+    """Return the value from the document and the arrays that `encoded` has made of it.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The generalised performance measure, of which the margins are special cases."""
+"""The generalised performance measure. The margins are its special cases."""
 
 from __future__ import annotations
 

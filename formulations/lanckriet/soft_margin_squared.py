@@ -70,7 +70,7 @@ def soft_margin_squared(
     Examples
     --------
     K_1 = 2 I and K_2 = 2 yy' have trace 4. At K_2 and alpha = (a, a), omega = max 4 a - 8 a^2 - 2 a^2 / C.
-    For C = 1 it is 0.4 at a = 0.2, of which 0.32 is the squared norm and 2 x 0.2^2 the loss.
+    For C = 1 it is 0.4 at a = 0.2: 0.32 from the squared norm and 2 x 0.2^2 from the loss.
 
     >>> import numpy as np
     >>> from formulations import lanckriet

@@ -72,7 +72,7 @@ class TransductionData:
 
     @property
     def criterion(self) -> ko.Loss:
-        """The loss of which omega is twice the risk."""
+        """The loss whose risk is half of omega."""
         return criterion(self.C, self.tau)
 
     def problem(self) -> cp.Problem:
@@ -154,7 +154,7 @@ class TransductionData:
 
 
 def criterion(C: float, tau: float) -> ko.Loss:
-    """Return the loss of which omega is twice the risk (sections 4.1 to 4.4 of the paper)."""
+    """Return the loss whose risk is half of omega (sections 4.1 to 4.4 of the paper)."""
     if np.isinf(C):
         return ko.squared_hinge(1 / tau) if tau > 0 else ko.hard_margin()
     return ko.huberized_hinge(C, tau) if tau > 0 else ko.hinge(C)

@@ -119,7 +119,7 @@ def design_example(rng: np.random.Generator) -> ko.Formulation:
 
 
 def selection_example(rng: np.random.Generator) -> ko.Formulation:
-    """Two widths on each of four features, one of which tells the classes apart, and the identity."""
+    """Two widths on each of four features, and the identity. One feature tells the classes apart."""
     X, triplets = labelled_triplets(rng, 4)
     weak = ko.per_feature([ko.gaussian(0.5), ko.gaussian(2.0)], 4)
     grams = ko.Grams.from_kernels([*weak, ko.identity()], X)

@@ -168,7 +168,7 @@ def certificate_at(
     conic : bool, default True
         Whether conic solves are allowed. Without them a bound may be missing.
     cones : RelaxedCones, optional
-        A relaxation of the large matrix inequalities, in the place of which conic solves hold it.
+        A relaxation of the large matrix inequalities. Conic solves hold it instead of the inequalities.
     """
     # The candidate may be extreme: a bound that overflows is discarded.
     with np.errstate(all="ignore"):

@@ -90,7 +90,7 @@ def sample_triplets(
 ) -> Triplets:
     """Triplets drawn from labels: two points of one class, and a third point of another class.
 
-    Three different points are drawn uniformly among the sets of three of which exactly two share their class.
+    Three different points are drawn uniformly among the sets of three in which exactly two share their class.
     The third point is k. One of the other two, at random, is the anchor i. Draws are independent, so triplets
     may repeat.
 

@@ -47,7 +47,7 @@ class Stated:
     gone : dict from variable id to (variable, expression or None)
         The variables that are no longer there, with what they are equal to, None where that is no expression.
     hidden : dict from variable id to PositivePart
-        The matrices P of which a `PositivePart` is the minimum. They are not written.
+        The matrices P over which a `PositivePart` is a minimum. They are not written.
     """
 
     swept: Swept

@@ -1,4 +1,4 @@
-"""`derive`: the dual of a problem in steps, each of which is checked at a random point."""
+"""`derive`: the dual of a problem in steps, with a check of each step at a random point."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Derivation:
 
 
 def derive(problem: cp.Problem, random_state: Any = 0) -> Derivation:
-    r"""The dual of a problem in steps, each of which is checked at a random point.
+    r"""The dual of a problem in steps, with a check of each step at a random point.
 
     The steps are the Lagrangian L(x, y); one for each convex term, as a maximum over its dual variables,
 

@@ -48,7 +48,7 @@ class Dual(cp.Problem):  # type: ignore[misc]
     Attributes
     ----------
     primal : cp.Problem
-        The problem of which it is the dual.
+        The problem that was dualized.
     meaning : dict from the name of a variable to str
         What each variable is the multiplier of.
     states : tuple of (rule, Stated)
@@ -86,7 +86,7 @@ class Dual(cp.Problem):  # type: ignore[misc]
 
     @property
     def primal(self) -> cp.Problem:
-        """The problem of which this is the dual."""
+        """The problem that was dualized."""
         return self.swept.structure.problem
 
     @property

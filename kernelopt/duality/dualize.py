@@ -92,7 +92,7 @@ def swept(structure: Structure) -> Swept:
     """Return a problem after its sweep.
 
     Parameters stay parameters where the problem is DPP. Elsewhere they are constants with their names and
-    values. Variables of which signs force all entries to zero are constants too.
+    values. Variables whose entries are all forced to zero by signs are constants too.
     """
     problem = structure.problem
     parametric = bool(problem.is_dpp())

@@ -1,4 +1,4 @@
-"""The gradient's equation of each variable, of which the variable is the multiplier."""
+"""The gradient's equation of each variable; the variable is the multiplier of the equation."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def equation_of(v: cp.Variable, name: str, parts: list[cp.Expression]) -> Equati
 
 
 def collected(parts: list[cp.Expression]) -> list[cp.Expression]:
-    """Return the parts of a gradient, of which the constant ones are one."""
+    """Return the parts of a gradient, with the sum of its constant parts as one part."""
     values = [value_of(part) for part in parts]
     constant = [value for value in values if value is not None]
     if len(constant) < 2:
@@ -105,7 +105,7 @@ def collected(parts: list[cp.Expression]) -> list[cp.Expression]:
 
 
 def stated_bounds(v: cp.Variable) -> list[tuple[str, Any]]:
-    """Return the sides and the values of the bounds of a variable, of which a sign is one."""
+    """Return the sides and the values of the bounds of a variable. A sign is a bound too."""
     signs = [(side, 0.0) for word, side in SIDES.items() if v.attributes[word]]
     return [*signs, *zip(("lower", "upper"), v.attributes.get("bounds") or (), strict=False)]
 

@@ -1,4 +1,4 @@
-"""What a sweep finds in the Lagrangian of a problem, and the sums and products of which it is made."""
+"""What a sweep finds in the Lagrangian of a problem, and its sums and products."""
 
 from __future__ import annotations
 

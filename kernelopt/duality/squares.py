@@ -49,7 +49,7 @@ class PositivePart(Wrap):  # type: ignore[misc]
 
     @property
     def P(self) -> cp.Variable:
-        """The variable of which |P|_F^2 is the value."""
+        """The variable P of the value |P|_F^2."""
         return self.args[0].args[0].args[0]
 
 

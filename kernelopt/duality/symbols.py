@@ -172,7 +172,7 @@ class Symbols:
         return f"in {', '.join(places)}".replace("in d/d", "the costs of")
 
     def found(self, array: Array) -> tuple[Symbol, float, bool] | None:
-        """Return the symbol of which an array is a multiple, the factor, and whether it is the transpose."""
+        """Return the symbol s of an array k s or k s', the factor k, and whether it is the transpose."""
         for symbol in self.known:
             for transpose in (False, True)[: array.ndim]:
                 factor = multiple(array, symbol.value.T if transpose else symbol.value)

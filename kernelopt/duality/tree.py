@@ -47,7 +47,7 @@ class Tree:
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions, of which those with one entry do not count."""
+        """The number of dimensions with more than one entry."""
         return sum(n != 1 for n in self.shape)
 
     @property
@@ -92,7 +92,7 @@ class Tree:
         return replace(self, factor=self.factor * factor) if factor else ZERO
 
     def under(self, head: str, *more: Tree, shape: Shape = ()) -> Tree:
-        """Return a linear function of the expression, in front of which its factor stands."""
+        """Return a linear function of the expression; the factor stands in front of the function."""
         return Tree(head, (self.bare, *more), self.factor, shape=shape)
 
 

@@ -82,7 +82,7 @@ def chosen(whole: Storage, chosen: Annotated[Index, "m"]) -> Storage:
 
 
 def centred_parts(storage: CenteredStorage) -> dict[str, Any]:
-    """Return the storage of all points of which the mean was taken, its row means, and the points."""
+    """Return the storage of all points that enter the mean, its row means, and the points."""
     return {"whole": storage.whole, "row_means": storage.whole.row_means, "rows": storage.points}
 
 

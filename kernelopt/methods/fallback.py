@@ -128,7 +128,7 @@ def block(K: cp.Expression, points: Index) -> Array:
 
 
 def on_sample(loss: Loss, y: Array, points: Index) -> Loss:
-    """Return the loss on some samples, of which each may have a weight of its own."""
+    """Return the loss on some samples, each with its own weight where the weights differ."""
     arrays = [name for name, value in vars(loss).items() if isinstance(value, np.ndarray)]
     if not arrays or points.size == y.size:
         return loss

@@ -30,7 +30,7 @@ TRAINING_MARGIN = 2.0
 TRAINING_ENTRY, FACTORISATION = 1e-7, 2e-11
 PASSES = 6e-7  # measured seconds for each entry of a matrix variable in a certificate without a solver
 VALUE_SHARE = (
-    0.1  # of the allowed gap, by which the certified value may exceed the one that the method reported
+    0.1  # of the allowed gap, by which the certified value may exceed the reported value
 )
 
 

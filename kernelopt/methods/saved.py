@@ -294,7 +294,7 @@ class SavedSolution(Solved):
         return target
 
     def point_in(self, problem: cp.Problem) -> dict[cp.Variable, Array]:
-        """Return the saved values of the variables of a problem that is built as the one that was solved.
+        """Return the saved values of the variables of a problem that is built as the solved problem was.
 
         `kernelopt.certify(problem, saved)` calls it.
 

@@ -68,7 +68,7 @@ def projected(variable: cp.Variable, value: Array) -> Array:
 
 
 def beside_cone(variable: cp.Variable) -> str:
-    """Return the names of the attributes beside the one that puts a variable into a cone, empty without any.
+    """Return the names of the attributes of a variable, without the attribute that states its cone.
 
     The cone is that of PSD matrices, or that of vectors with entries >= 0. A rule for such a cone does not
     see the others: `cp.Variable((n, n), PSD=True, nonneg=True)` is a member of two.

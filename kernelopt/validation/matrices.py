@@ -15,7 +15,7 @@ from kernelopt.validation.arrays import Array, Floats, as_float_array
 AnyFloats = TypeVar("AnyFloats", NDArray[np.float64], NDArray[np.float32])
 
 SYMMETRY_TOLERANCE = 1e-8  # largest asymmetry relative to the largest entry: about the root of the roundoff
-ROUNDED = 1e-12  # asymmetry that the rounding of sums leaves, of which certificates say nothing
+ROUNDED = 1e-12  # asymmetry that the rounding of sums leaves; certificates say nothing about it
 LISTED = 3  # matrices that a sentence names
 PSD_TOLERANCE = 1e-8  # smallest eigenvalue allowed, as a negative multiple of the largest one
 FLOAT32_UNIT = float(np.finfo(np.float32).eps)  # times n: relative rounding of eigenvalues in float32

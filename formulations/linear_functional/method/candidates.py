@@ -92,7 +92,7 @@ class Spectrum:
         return np.asarray(self.vectors @ (self.values * g * (self.vectors.T @ v)))
 
     def smallest(self, K: Array) -> float:
-        """Return a lower bound of the eigenvalues of K, of which this is the spectrum up to rounding.
+        """Return a lower bound of the eigenvalues of K; this spectrum is that of K up to rounding.
 
         An eigendecomposition is that of a matrix within a small multiple of n u |K| of K; where the vectors
         are fewer, the distance of K from U diag(values) U' is taken instead.

@@ -1,7 +1,7 @@
 """Diagonal dominance by column generation: the linear programme without its n_S^2 rows.
 
 Dominance at point i is K_ii >= sum_j sigma_j K_ij for every choice of signs sigma: rows that are linear in
-the weights, few of which are active. The dual of the programme has one column per triplet, one column per
+the weights; few weights are active. The dual of the programme has one column per triplet, one column per
 row that has been generated, and m + F rows, however many triplets there are. HiGHS starts every solve from
 its last basis.
 """

@@ -130,7 +130,7 @@ def bound_of(
             if not improved:
                 raise
             # The deadline has ended the last conic solve. The solves before it have proved the bounds in
-            # `improved`, of which the last is the largest. `Stopped` is not lost: the next `check` raises it.
+            # `improved`; its last bound is the largest. `Stopped` is not lost: the next `check` raises it.
             bound = improved[-1]
     if searched > bound.value:
         return Bound(searched), "closed"

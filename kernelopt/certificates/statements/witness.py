@@ -18,7 +18,7 @@ FACTOR_BITS = 60  # of the largest entry of a factor L, whose entries are double
 EPS = float(np.finfo(float).eps)
 FIRST_SLACK = 8 * EPS  # the rounding of a few operations
 LARGEST_SLACK = 1e-3  # with a larger margin the bound is of little use
-GROWTH = 4.0  # of a margin or a ridge after a failure: the one that succeeds is at most so much too large
+GROWTH = 4.0  # of a margin or a ridge after a failure; the first that suffices is at most so much too large
 RIDGE_POWERS = range(-2, 40)  # of GROWTH: the ridges from the rounding error to above the largest one
 LARGEST_RIDGE = 1e-6  # of the largest diagonal entry: a larger one changes the value visibly
 
@@ -114,7 +114,7 @@ def verified_factor(M: Array, exact_matrix: Any, ridges: bool = True) -> tuple[f
     ----------
     M : array of shape (n, n)
     exact_matrix : array of fractions
-        The exact matrix, of which M is rounded.
+        The exact matrix; M is its rounding.
     ridges : bool, default True
         Whether a positive ridge is allowed.
     """

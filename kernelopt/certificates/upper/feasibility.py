@@ -115,7 +115,7 @@ class FeasibleSet:
     def nearest(self, point: Point | None) -> tuple[Point | None, list[Violation]]:
         """Return a feasible point near `point`, or None and the constraints that stay violated.
 
-        There are four steps, of which the first that gives a feasible point is the last.
+        There are four steps. The first step that gives a feasible point is the last one.
 
         1. The values are projected on the attributes. Entries that a constraint forces to zero are set to
            zero. Then the values are projected on the affine equalities.

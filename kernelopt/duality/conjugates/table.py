@@ -79,7 +79,7 @@ CONJUGATES: dict[str, Entry] = {}
 SUPPORTS: set[str] = set()
 """The atoms whose cost is zero, so that u may be any expression, of parameters too."""
 NUMBERS: set[str] = set()
-"""The atoms of which u may be any positive number."""
+"""The atoms whose weight u may be any positive number."""
 
 
 def conjugate(*atoms: str | type, support: bool = False, numbers: bool = False) -> Callable[[Entry], Entry]:
@@ -134,7 +134,7 @@ def residual(g: Any, a: cp.Expression, u: cp.Expression, new: New) -> tuple[cp.V
 
 
 def whole(g: Any) -> cp.Expression:
-    """Return the argument of a function of all entries alike, as the matrix of which it lists the entries."""
+    """Return the argument of a function of all entries: the matrix, where the argument lists its entries."""
     a, scalar = g.args[0], g.ndim == 0 and getattr(g, "axis", None) is None
     while scalar and a.ndim == 1 and type(a).__name__ in ("reshape", "Vec"):
         a = a.args[0]

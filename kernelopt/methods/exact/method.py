@@ -270,7 +270,7 @@ class ExactRun:
         Raises
         ------
         InfeasibleError, UnboundedError, SolverError
-            If no solver found a feasible point. The class is the one that the solvers agree on.
+            If no solver found a feasible point. The solvers agree on the class.
         """
         structure, certificates = self.structure, [certificate for _, certificate in self.found]
         feasible = [k for k, certificate in enumerate(certificates) if certificate.feasible]

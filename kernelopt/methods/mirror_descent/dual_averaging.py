@@ -97,7 +97,7 @@ class StepRule(ABC):
     points : list of arrays
         The points at which the next gradients are taken, one per piece.
     newest : list of arrays
-        The newest iterates, of which `points` may be averages.
+        The newest iterates; `points` may be averages of iterates.
     """
 
     def __init__(self, iterates: Sequence[EntropyIterate], horizon: int) -> None:
