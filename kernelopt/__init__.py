@@ -2,7 +2,6 @@
 
 from importlib import import_module
 
-from kernelopt import errors, fidelities
 from kernelopt.catalog import Formulation, catalogue
 from kernelopt.certificates import Certificate, certify
 from kernelopt.comparisons import as_triplets, comparisons, sample_triplets, triplet_score
@@ -64,6 +63,7 @@ from kernelopt.losses import (
     squared_hinge,
 )
 from kernelopt.methods import Solution, explain, price, screen, solve
+from kernelopt.problem_files import read_mps, read_sdpa, write_sdpa
 from kernelopt.solution_path import Path, path
 from kernelopt.structure import Structure, expand
 
@@ -112,10 +112,8 @@ __all__ = [
     "empirical_map",
     "entries",
     "epsilon_insensitive",
-    "errors",
     "expand",
     "explain",
-    "fidelities",
     "fidelity",
     "frobenius",
     "gaussian",
@@ -139,6 +137,8 @@ __all__ = [
     "per_feature",
     "polynomial",
     "price",
+    "read_mps",
+    "read_sdpa",
     "repair",
     "risk",
     "sample_triplets",
@@ -153,4 +153,5 @@ __all__ = [
     "triplet_hinge",
     "triplet_score",
     "weighted_degree",
+    "write_sdpa",
 ]
