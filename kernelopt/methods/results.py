@@ -29,9 +29,7 @@ TRAINING_MARGIN = 2.0
 # Measured seconds of a training: for each entry of the combined kernel, and times n^3 of its factorisation.
 TRAINING_ENTRY, FACTORISATION = 1e-7, 2e-11
 PASSES = 6e-7  # measured seconds for each entry of a matrix variable in a certificate without a solver
-VALUE_SHARE = (
-    0.1  # of the allowed gap, by which the certified value may exceed the reported value
-)
+VALUE_SHARE = 0.1  # of the allowed gap, by which the certified value may exceed the reported value
 
 
 @dataclass(frozen=True)
