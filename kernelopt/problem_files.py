@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 import cvxpy as cp
@@ -30,7 +31,7 @@ class Lines:
     """The lines of a file in SDPA's format without its comments; errors name the line."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path, self.number = as_path(path, "path"), 0
+        self.path, self.number = existing(path, "read_sdpa"), 0
         lines = enumerate(self.path.read_text("utf-8", "replace").splitlines(), 1)
         held = (
             (i, line.translate(PUNCTUATION).split()) for i, line in lines if not line.startswith(COMMENTS)
@@ -74,6 +75,16 @@ class Lines:
         )
 
 
+def existing(path: Any, caller: str) -> Path:
+    """Return the path of a file that exists."""
+    file = as_path(path, "path")
+    if not file.is_file():
+        raise FileError(
+            f"path must be the path of a file that exists, got {file} in {caller}. Correct the path."
+        )
+    return file
+
+
 def as_number(word: str) -> float:
     """Return a word as a number, nan where it is none."""
     try:
@@ -107,8 +118,9 @@ def read_sdpa(path: str | os.PathLike[str]) -> cp.Problem:
     Raises
     ------
     FileError
-        If the text is not in the format. The message names the line. Entries below the diagonal, second
-        values of one entry, blocks without an entry, and numbers beyond the range of doubles are errors.
+        If there is no such file, or the text is not in the format. The message names the line. Entries below
+        the diagonal, second values of one entry, blocks without an entry, and numbers beyond the range of
+        doubles are errors.
 
     References
     ----------
@@ -197,6 +209,7 @@ def write_sdpa(problem: cp.Problem, path: str | os.PathLike[str]) -> None:
     """
     check_problem(problem)
     check_values(problem)
+    file_path = as_path(path, "path")
     structure = Structure(problem)
     boxes = {v.id: attribute_box(v) for v in structure.variables}
     plain = without_attributes(structure.lifted, list(structure.variables), boxes).problem
@@ -238,7 +251,7 @@ def write_sdpa(problem: cp.Problem, path: str | os.PathLike[str]) -> None:
         for i, j, k, v in zip(rows, columns, F.col, F.data, strict=True):
             if i <= j and v:
                 lines.append(f"{k} {b} {i + 1} {j + 1} {float(v if k else -v)!r}")
-    with replacing(path) as file:
+    with replacing(file_path) as file:
         file.write("\n".join([*lines, ""]).encode())
 
 
@@ -259,7 +272,8 @@ def read_mps(path: str | os.PathLike[str]) -> cp.Problem:
     Raises
     ------
     FileError
-        If HiGHS cannot read the file, or the problem is not a linear programme with real variables.
+        If there is no such file, HiGHS cannot read it, or the problem is no linear programme with real
+        variables.
 
     Examples
     --------
@@ -273,7 +287,7 @@ def read_mps(path: str | os.PathLike[str]) -> cp.Problem:
     """
     import highspy
 
-    file, solver = as_path(path, "path"), highspy.Highs()  # type: ignore[no-untyped-call]
+    file, solver = existing(path, "read_mps"), highspy.Highs()  # type: ignore[no-untyped-call]
     solver.setOptionValue("output_flag", False)
     failed = solver.readModel(str(file)) == highspy.HighsStatus.kError
     model = solver.getModel()

@@ -454,6 +454,19 @@ EVALUATED = ko.combine(W, ko.Grams.from_kernels([ko.linear(), ko.gaussian(1.0), 
 LEARNED = ko.solve(cp.Problem(cp.Minimize(ko.risk(EVALUATED, Y, HINGE)), ko.lp_ball(W, 2)))
 FILE = LEARNED.save(Path(FOLDER.name) / "model.npz")
 entry("load", ko.load, lambda model: model.decision_function(X), path=thing(FILE))
+SDPA, LP = (Path(FOLDER.name) / name for name in ("small.dat-s", "small.lp"))
+LINEAR = cp.Problem(cp.Minimize(cp.sum(W)), [W >= 1])
+ko.write_sdpa(LINEAR, SDPA)
+LP.write_text("min\n obj: x + 2 y\nst\n c1: x + y >= 1\nend\n", encoding="utf-8")
+entry("read_sdpa", ko.read_sdpa, lambda problem: problem.objective.args[0].size, path=thing(SDPA))
+entry("read_mps", ko.read_mps, lambda problem: problem.objective.args[0].size, path=thing(LP))
+entry(
+    "write_sdpa",
+    ko.write_sdpa,
+    lambda nothing: nothing,
+    problem=thing(LINEAR),
+    path=thing(SDPA, skips="text"),
+)
 entry("saved.decision_function", lambda X: ko.load(FILE).decision_function(X), X=array(X, named="X_new"))
 entry(
     "plot_weights",
