@@ -95,6 +95,18 @@ def is_triangular(variable: cp.Variable) -> bool:
     return any(variable.attributes[name] for name in ("PSD", "NSD", "symmetric"))
 
 
+def entries(variable: cp.Variable, value: Array) -> Array:
+    """Return the entries of a value in the representation of `without_attributes`."""
+    found: Array = value[np.triu_indices(len(value))] if is_triangular(variable) else flat(value)
+    return found
+
+
+def whole(variable: cp.Variable, entries: Array) -> Array:
+    """Return the value of a variable from its entries, the inverse of `entries`."""
+    values = duplication(variable.shape[0]) @ entries if is_triangular(variable) else entries
+    return np.reshape(values, variable.shape, order="F")
+
+
 def duplication(order: int) -> sp.csc_array:
     """Return the duplication matrix: from an upper triangle to the symmetric matrix, flattened by columns."""
     rows, columns = np.triu_indices(order)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from kernelopt.certificates.upper.candidates import (
     Bounds,
     as_alphas,
     as_bounds,
+    dual_values,
     required_alphas,
     starting_point,
 )
@@ -32,7 +33,7 @@ from kernelopt.structure.evaluation import Evaluator, Given, sum_of_magnitudes
 from kernelopt.structure.gate import check_problem, check_values
 from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import Point, Structure
-from kernelopt.validation import Array, boolean
+from kernelopt.validation import Array, boolean, positive
 
 MOST_NAMED = 3  # violations that `reason` names, the largest
 ROUNDING_SHARE = 0.25  # of the gap: from it on rounding counts as the cause
@@ -47,6 +48,8 @@ def certify(
     alpha: ArrayLike | Sequence[ArrayLike] | None = None,
     bounds: dict[Any, tuple[ArrayLike, ArrayLike]] | None = None,
     retrain: bool = True,
+    multipliers: Mapping[cp.Constraint, Any] | None = None,
+    tol: float | None = None,
 ) -> Certificate:
     """Bound the optimum of a problem from any candidate, trusting no solver.
 
@@ -78,6 +81,12 @@ def certify(
         Whether a machine is trained at the candidate's kernels. Otherwise every risk is evaluated at
         the machine of its alpha, which must be given, or at the machine of a candidate that is a solution;
         the upper bound is then as tight as that machine is.
+    multipliers : dict from constraint to value, optional
+        The multipliers of a solver of one's own, in the shapes of cvxpy's `dual_value`. For other constraints
+        `dual_value` is taken, which the last solve has left. They may be wrong.
+    tol : float, optional
+        Where a conic multiplier gives the bound, the problem is solved for a better one if the relative gap
+        exceeds `tol`. By default it is not solved again where the dual values determine the multiplier.
 
     Returns
     -------
@@ -116,7 +125,9 @@ def certify(
     if structure.risks and alphas is None and fits:
         choices.append([np.asarray(a) for a in stored])
     given = None if retrain else [(a, None) for a in trained or required_alphas(alphas, structure)]
-    found = certificate_at(structure, start, choices, given=given, bounds=known)
+    left = dual_values(problem, multipliers)
+    tol = None if tol is None else positive(tol, "tol", allow_zero=True)
+    found = certificate_at(structure, start, choices, given=given, bounds=known, left=left, tol=tol)
     if isinstance(problem, BoundedProblem):
         found = with_own_bounds(problem, found, start)
     return replace(found, reason="; ".join(filter(None, [unused, zeroed, found.reason])))
@@ -150,6 +161,8 @@ def certificate_at(
     bounds: Bounds | None = None,
     conic: bool = True,
     cones: RelaxedCones | None = None,
+    left: Sequence[Array | None] = (),
+    tol: float | None = None,
 ) -> Certificate:
     """Return the certificate of a problem given as a Structure; `certify` describes the bounds.
 
@@ -169,6 +182,8 @@ def certificate_at(
         Whether conic solves are allowed. Without them a bound may be missing.
     cones : RelaxedCones, optional
         A relaxation of the large matrix inequalities. Conic solves hold it instead of the inequalities.
+    left, tol
+        As in `conic_bound`: dual values of the problem's constraints, and the gap that they may leave.
     """
     # The candidate may be extreme: a bound that overflows is discarded.
     with np.errstate(all="ignore"):
@@ -193,7 +208,7 @@ def certificate_at(
         if structure.risks and given is None and machines:
             choices.append([machine.alpha for machine in machines])
         bound, route, used = best_bound(
-            structure, choices or [[]], bounds, conic, structure.sign * attained, cones
+            structure, choices or [[]], bounds, conic, structure.sign * attained, cones, left, tol
         )
     if bound.ray is not None and np.isfinite(attained):
         bound = Bound(-np.inf, "a ray claims that the problem is infeasible, and a feasible point is known")

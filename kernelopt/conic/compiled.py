@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import cvxpy as cp
+import numpy as np
 
 from kernelopt.conic.calls import call
 from kernelopt.threads import quietly
+from kernelopt.validation import Array, Index
 
 REPLACED = ("symmetric", "PSD", "NSD", "diag")  # attributes of variables that cvxpy replaces by others
+ROW_ERROR = 1e-6  # of the quotient of two dual values that is the number of a row
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -23,6 +26,10 @@ class Compiled(NamedTuple):
     chain: Any
     inverse: Any
 
+    def with_data(self, **changed: Any) -> Compiled:
+        """Return the form with other data."""
+        return self._replace(data={**self.data, **changed})
+
 
 def compiled(
     problem: cp.Problem, solver: Any, options: Mapping[str, Any] = NO_OPTIONS, verbose: bool = False
@@ -30,6 +37,58 @@ def compiled(
     """Return a problem as cvxpy compiles it for a solver, without a warning."""
     with quietly():
         return Compiled(*problem.get_problem_data(solver, verbose=verbose, solver_opts=dict(options)))
+
+
+class DualRows(NamedTuple):
+    """Where the entries of a constraint's dual value stand: dual = scale * z[row], row -1 where unknown."""
+
+    row: Index
+    scale: Array
+
+
+def flat_dual(values: Any) -> Array:
+    """Return the entries of a constraint's dual value, all arrays of a cone one after the other."""
+    parts = values if isinstance(values, list | tuple) else [values]
+    return np.concatenate([np.ravel(np.asarray(part, dtype=float)) for part in parts])
+
+
+def dual_rows(problem: cp.Problem, form: Compiled) -> list[DualRows | None]:
+    """Return for each constraint where its dual value stands in the multiplier z of the form for Clarabel.
+
+    cvxpy inverts two answers of a solver, z = (1, 1, ...) and z = (1, 2, ...). The dual value of the first is
+    the scale, and the quotient of both is the row. The dual values of the problem are overwritten. None
+    stands for constraints without a dual value.
+    """
+    m = form.data["b"].size
+    found = list[list[Array | None]]()
+    for z in (np.ones(m), np.arange(1.0, m + 1)):
+        answer = SimpleNamespace(
+            status="Solved",
+            x=np.zeros(form.data["c"].size),
+            z=z,
+            s=z,
+            obj_val=0.0,
+            solve_time=0.0,
+            iterations=0,
+        )
+        duals = form.chain.invert(answer, form.inverse).dual_vars
+        for constraint in problem.constraints:
+            if constraint.id in duals:
+                constraint.save_dual_value(duals[constraint.id])
+        known = [c.id in duals and c.dual_value is not None for c in problem.constraints]
+        pairs = zip(problem.constraints, known, strict=True)
+        found.append([flat_dual(c.dual_value) if ok else None for c, ok in pairs])
+    rows = list[DualRows | None]()
+    for scale, counted in zip(*found, strict=True):
+        if scale is None or counted is None:
+            rows.append(None)
+            continue
+        with np.errstate(all="ignore"):
+            place = np.nan_to_num(counted / scale - 1, nan=-1.0, posinf=-1.0, neginf=-1.0)
+        row = np.rint(place).astype(int)
+        whole = (np.abs(place - row) <= ROW_ERROR) & (row < m)
+        rows.append(DualRows(np.where(whole, row, -1), scale))
+    return rows
 
 
 def solve_compiled(

@@ -23,8 +23,9 @@ import scipy.sparse as sp
 from kernelopt.certificates.conic.cones import ConeProgram, Interval, curvature, verified_semidefinite
 from kernelopt.certificates.conic.dual_cones import interior_point, into_dual_cone
 from kernelopt.certificates.conic.lagrangian import correction_system, dual_value
-from kernelopt.certificates.conic.proofs import LeastNormCorrection, farkas, repaired_bound
+from kernelopt.certificates.conic.proofs import corrected_multiplier, farkas, repaired_bound
 from kernelopt.certificates.conic.tightening import tightened
+from kernelopt.conic.compiled import Compiled
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.rounding import norm_above
 from tests.certificates.truth.exact_algebra import eliminated
@@ -43,7 +44,7 @@ def cone_program(P, c, A, b, zero=0, nonneg=0, soc=0, psd=0, exp=0, power=0):
     dims = SimpleNamespace(zero=zero, nonneg=nonneg, soc=[3] * soc, psd=[2] * psd, exp=exp, p3d=[0.5] * power)
     P, A = sp.csc_array(np.asarray(P, dtype=float)), sp.csc_array(np.asarray(A, dtype=float))
     c, b = np.asarray(c, dtype=float), np.asarray(b, dtype=float)
-    return ConeProgram(P, c, A, b, 0.0, dims, True, {0: 0}, "CLARABEL", {}, None)
+    return ConeProgram(P, c, A, b, 0.0, dims, True, {0: 0}, "CLARABEL", Compiled({}, None, None))
 
 
 def fractions(values):
@@ -248,7 +249,7 @@ def test_no_bound_is_above_the_true_optimum(kind, curved, scale):
         size = float(np.abs(program.c).max())
         most = float(value) + 10 * size
         box = tightened(program, everywhere(3), most)
-        repair = LeastNormCorrection(program.A, np.ones(3, dtype=bool))
+        repair = np.arange(3)
         for noise in (0.0, 1e-15, 1e-9, 1e-3, 1.0, 1e6):
             shift = 4 * noise * scale * interior_point(program)
             off = noise * scale * rng.standard_normal(z.size)
@@ -277,7 +278,7 @@ def test_free_columns_are_balanced_exactly_or_not_at_all(seed):
     program = cone_program(np.zeros((3, 3)), c, np.vstack([A, -A]), np.ones(6), nonneg=6)
     y = -np.linalg.solve(A.T, c)
     z = np.concatenate([np.maximum(y, 0), np.maximum(-y, 0)])
-    repair = LeastNormCorrection(program.A, np.ones(3, dtype=bool))
+    repair = np.arange(3)
     proof = repaired_bound(program, everywhere(3), np.zeros(3), z, np.zeros(6), repair)
     assert Fraction(proof.value) <= value and proof.value >= float(value) * (1 + 1e-12)
 
@@ -292,7 +293,7 @@ def test_near_parallel_columns(angle):
     program = cone_program(np.zeros((2, 2)), [1, 0], A, [-1, 1 - angle, 4], nonneg=3)
     true = np.array([1 + 1 / angle, 1 / angle, 0.0])
     assert (program.c + program.A.T @ true == 0).all() and -program.b @ true == 2.0
-    repair = LeastNormCorrection(program.A, np.ones(2, dtype=bool))
+    repair = np.arange(2)
     for noise in (0.0, 1e-16, 1e-12, 1e-8):
         z = true * (1 + noise * np.array([1.0, -1.0, 1.0]))
         value = repaired_bound(program, everywhere(2), np.array([2.0, -1.0]), z, np.zeros(3), repair).value
@@ -303,11 +304,11 @@ def test_near_parallel_columns(angle):
 
 
 def test_singular_and_huge_data_give_no_bound_and_no_error():
-    twice = sp.csc_array(np.array([[1.0, 1.0], [0.0, 0.0]]))
-    assert LeastNormCorrection(twice, np.ones(2, dtype=bool))(np.zeros(2), np.array([1.0, 1.0])) is not None
+    same = cone_program(np.zeros((2, 2)), [0, 0], [[1, 1], [0, 0]], np.zeros(2), nonneg=2)
+    assert corrected_multiplier(same, np.arange(2), np.ones(2), np.array([1.0, 1.0])) is not None
     for size in (1e300, 1e160, 1e-300):
         program = cone_program(np.zeros((2, 2)), [size, size], np.eye(2) * size, [size, -size], nonneg=2)
-        repair = LeastNormCorrection(program.A, np.ones(2, dtype=bool))
+        repair = np.arange(2)
         with np.errstate(all="ignore"):
             proof = repaired_bound(program, everywhere(2), np.ones(2), np.ones(2), np.zeros(2), repair)
             assert not proof.value > -1.0

@@ -16,7 +16,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.certificates.boxes import known_boxes
-from kernelopt.certificates.conic import cones, multipliers
+from kernelopt.certificates.conic import multipliers
 from kernelopt.certificates.conic.cones import cone_program
 from kernelopt.certificates.conic.multipliers import conic_bound
 from kernelopt.conic import ladder as conic
@@ -207,52 +207,6 @@ def test_a_cone_programme_can_be_ended(solver):
     assert plain[0] == inside[0]
     np.testing.assert_array_equal(plain[1], inside[1])
     np.testing.assert_array_equal(plain[2], inside[2])
-
-
-def nearly_dependent():
-    """min of <B, K> over combinations K >> 0 of trace n of matrices that nearly depend on each other."""
-    rng = np.random.default_rng(4)
-    B, C, x = rng.normal(size=(6, 6)), rng.normal(size=(6, 6)), cp.Variable(3, name="x")
-    parts = [np.eye(6), B + B.T, B + B.T + 1e-5 * (C + C.T)]
-    K = sum(x[i] * part for i, part in enumerate(parts))
-    return cp.Problem(cp.Minimize(cp.trace(np.diag(np.arange(6.0)) @ K)), [K >> 0, cp.trace(K) == 6])
-
-
-def test_a_cone_programme_in_orthogonal_coordinates_is_the_same_programme():
-    program = cone_program(nearly_dependent())
-    turned = program.orthogonal()
-    assert np.linalg.cond(program.A.toarray()) > 1e4
-    np.testing.assert_allclose(turned.A.T @ turned.A.toarray(), np.eye(3), atol=1e-12)
-    x = np.array([1.0, -2.0, 3.0])
-    np.testing.assert_allclose(turned.A @ (turned.factor @ x), program.A @ x, rtol=1e-10, atol=1e-10)
-    assert turned.c @ (turned.factor @ x) == pytest.approx(program.c @ x, rel=1e-9)
-    status, x, z = turned.solve()
-    assert status == "Solved"
-    rest = program.A.T @ z + program.c  # z is a multiplier of the original, to its residual
-    assert np.abs(rest).max() <= 1e-6
-    assert program.c @ x == pytest.approx(-program.b @ z, abs=1e-6)
-    (_, trace, _), (_, block, order) = program.blocks()
-    slack = program.b - program.A @ x
-    assert np.abs(slack[trace]).max() <= 1e-6
-    assert np.linalg.eigvalsh(program.matrix(slack[block], order).mid)[0] >= -1e-6
-
-
-def test_quadratic_objectives_turn_with_the_coordinates():
-    x = cp.Variable(3, name="x")
-    M = np.array([[1.0, 2, 0], [0, 1, 1], [3, 0, 1], [1, 1, 1]])
-    program = cone_program(cp.Problem(cp.Minimize(cp.sum_squares(x - 1)), [M @ x >= 1]))
-    turned, at = program.orthogonal(), np.linspace(-1, 2, program.c.size)
-    inner = turned.factor @ at
-    assert inner @ (turned.P @ inner) == pytest.approx(at @ (program.P @ at), rel=1e-12)
-    np.testing.assert_allclose(turned.solve()[1], program.solve()[1], atol=1e-6)
-
-
-def test_dependent_columns_and_large_programmes_are_not_turned(monkeypatch):
-    x = cp.Variable(2, name="x")
-    twice = cone_program(cp.Problem(cp.Minimize(cp.sum(x)), [cp.sum(x) >= k for k in range(4)]))
-    assert twice.orthogonal() is None
-    monkeypatch.setattr(cones, "LARGEST_ROTATION", 10.0)
-    assert cone_program(nearly_dependent()).orthogonal() is None
 
 
 def distance():

@@ -9,6 +9,7 @@ import pytest
 import kernelopt as ko
 from formulations import triplet_lp
 from kernelopt.certificates.conic import multipliers
+from kernelopt.certificates.conic.cones import cone_program
 from kernelopt.conic.costs import ACCEPTED_SECONDS, MAX_BYTES, MAX_SECONDS, Cones, cone_sizes
 from kernelopt.conic.ladder import ladder
 from kernelopt.grams import Storage
@@ -217,7 +218,7 @@ def test_the_bound_asks_the_same_solvers():
     def asked(n):
         K = cp.Variable((n, n), symmetric=True)
         problem = cp.Problem(cp.Minimize(cp.trace(K)), [K >> 0])
-        return [program.solver for program, _ in multipliers.attempts(problem)]
+        return [program.solver for program, _ in multipliers.attempts(problem, cone_program(problem))]
 
     assert asked(30) == asked(80) == ["CLARABEL", "SCS"]
     assert asked(110) == ["SCS", "CLARABEL"]

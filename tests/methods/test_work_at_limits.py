@@ -14,7 +14,9 @@ from cvxpy.atoms.quad_over_lin import quad_over_lin
 import kernelopt as ko
 from formulations import lanckriet, similarity
 from kernelopt.certificates.conic import proofs
-from kernelopt.certificates.conic.proofs import LeastNormCorrection
+from kernelopt.certificates.conic.cones import cone_program
+from kernelopt.certificates.conic.dual_cones import LocalMetric
+from kernelopt.certificates.conic.proofs import solved_normal_equations
 from kernelopt.certificates.lower.minorants import minorants
 from kernelopt.conic import calls, process
 from kernelopt.errors import InsufficientMemoryError
@@ -139,11 +141,12 @@ def test_the_programme_of_a_machine_is_compiled_only_where_there_is_time(monkeyp
 
 def test_the_normal_equations_are_formed_only_where_there_is_time(monkeypatch):
     rng = np.random.default_rng(0)
-    A = sp.csc_array(rng.normal(size=(9, 6)) * (rng.random((9, 6)) < 0.6))
+    problem = cp.Problem(cp.Minimize(0), [rng.normal(size=(9, 6)) @ cp.Variable(6) <= 1])
+    program = cone_program(problem)
     monkeypatch.setattr(proofs, "SPARSE_PRODUCT", 1.0)
     made = []
     with closing(Call(time_limit=10.0)) as call, call:
-        made.append(LeastNormCorrection(A, np.ones(6, dtype=bool)))
+        made.append(solved_normal_equations(sp.csr_array(program.A), LocalMetric(program, np.ones(9))))
     assert not made
 
 

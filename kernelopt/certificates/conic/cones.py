@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import solve_triangular
 from scipy.sparse.csgraph import connected_components
 
 from kernelopt.conic.calls import TooLong, call
-from kernelopt.conic.compiled import compiled
+from kernelopt.conic.compiled import Compiled, compiled
 from kernelopt.conic.costs import Cones, cone_sizes
 from kernelopt.errors import KerneloptError, Stopped
 from kernelopt.numerics.ball import Ball
@@ -24,8 +23,6 @@ from kernelopt.numerics.factors import semidefinite_beyond
 from kernelopt.validation import Array, Mask
 
 TOO_LONG = "not started"  # a status: the set-up of the solver would exceed the time left
-LARGEST_ROTATION = 1e9  # multiplications of a dense QR factorisation: a second or less
-DEPENDENT = 1e-12  # relative to the largest diagonal entry of R: below it columns count as dependent
 ROOT_TWO = Ball(2.0).power(0.5)  # the scale of off-diagonal entries of semidefinite blocks
 
 
@@ -60,24 +57,21 @@ class ConeProgram:
     upper_triangle: bool  # semidefinite blocks hold the upper triangle (Clarabel), else the lower one (SCS)
     columns: dict[int, int]  # variable id -> first column
     solver: str
-    _data: Any
-    _chain: Any
-    factor: Array | None = None  # R, where the variables are R x (`orthogonal`)
+    form: Compiled
 
     def solve(self, tilt: Array | None = None, **options: Any) -> tuple[str, Array | None, Array | None]:
         """Return (status, x, z) of the solver for the objective with `tilt` added to c.
 
-        Nothing is assumed of the result. x is in the coordinates of the compiled problem, also where the
-        program is `orthogonal`. Solvers stop at absolute tolerances, so the objective is divided by the
-        largest entry of c. The running call may end the solve, as in `run_solver`.
+        Nothing is assumed of the result. Solvers stop at absolute tolerances, so the objective is divided by
+        the largest entry of c. The running call may end the solve, as in `run_solver`.
         """
-        data = dict(self._data)
+        data = dict(self.form.data)
         c = self.c if tilt is None else self.c + tilt
         size = float(np.abs(c).max(initial=0.0)) or 1.0
         data["c"] = c / size
         if "P" in data:
             data["P"] = data["P"] / size
-        solver = self._chain.solver
+        solver = self.form.chain.solver
         try:
             raw = call(
                 solver,
@@ -95,35 +89,8 @@ class ConeProgram:
                 raise
             return "failed", None, None
         if isinstance(raw, dict):  # SCS
-            return str(raw["info"]["status"]), self._original(usable(raw["x"])), usable(raw["y"], size)
-        return str(raw.status), self._original(usable(raw.x)), usable(raw.z, size)
-
-    def _original(self, x: Array | None) -> Array | None:
-        """Return x in the coordinates of the compiled problem."""
-        return x if x is None or self.factor is None else solve_triangular(self.factor, x, check_finite=False)
-
-    def orthogonal(self) -> ConeProgram | None:
-        """Return the program in the variables R x, where A = QR with orthonormal columns Q.
-
-        The least-norm change of z that removes a residual r of A'z is A (A'A)^-1 r. Where columns of A are
-        nearly dependent, as those of similar kernels are, it may be far longer than r, and solvers may
-        fail. In these coordinates it is Q r, as long as r. None where the factorisation would exceed
-        LARGEST_ROTATION, or where columns are dependent to working precision or the new data overflow.
-        """
-        rows, columns = self.A.shape
-        if rows < columns or rows * float(columns) ** 2 > LARGEST_ROTATION:
-            return None
-        Q, R = np.linalg.qr(self.A.toarray())
-        size = np.abs(np.diag(R))
-        if not size.min(initial=np.inf) > DEPENDENT * size.max(initial=0.0):
-            return None
-        c, half = (solve_triangular(R, a, trans="T", check_finite=False) for a in (self.c, self.P.toarray()))
-        P = sp.csc_array(solve_triangular(R, half.T, trans="T", check_finite=False))
-        if not (np.isfinite(c).all() and np.isfinite(P.data).all()):
-            return None
-        A = sp.csc_array(Q)
-        data = {**self._data, "A": A, "c": c} | ({"P": P} if "P" in self._data else {})
-        return replace(self, P=P, c=c, A=A, _data=data, factor=R)
+            return str(raw["info"]["status"]), usable(raw["x"]), usable(raw["y"], size)
+        return str(raw.status), usable(raw.x), usable(raw.z, size)
 
     def terms(self, x: Array) -> float:
         """Return |c|'|x| + |offset|, the sum of the absolute values of the linear terms of the objective."""
@@ -136,16 +103,11 @@ class ConeProgram:
         b = np.concatenate([self.b[:at], right, self.b[at:]])
         dims = copy(self.dims)
         dims.nonneg += right.size
-        return replace(self, A=A, b=b, dims=dims, _data={**self._data, "A": A, "b": b, "dims": dims})
+        return replace(self, A=A, b=b, dims=dims, form=self.form.with_data(A=A, b=b, dims=dims))
 
-    def with_data(self, P: sp.csc_array, c: Array, A: sp.csc_array, b: Array) -> ConeProgram:
-        """Return the program with another objective and other constraint data for the same cones."""
-        data = {**self._data, "A": A, "b": b, "c": c} | ({"P": P} if "P" in self._data else {})
-        return replace(self, P=P, c=c, A=A, b=b, _data=data)
-
-    def with_objective(self, P: sp.csc_array, c: Array) -> ConeProgram:
-        """Return the program with the objective 1/2 x'Px + c'x."""
-        return replace(self, P=P, c=c, _data={**self._data, "P": P, "c": c})
+    def with_data(self, **changed: Any) -> ConeProgram:
+        """Return the program with other P, c, A or b for the same cones."""
+        return replace(self, **changed, form=self.form.with_data(**changed))
 
     def blocks(self) -> Iterator[tuple[str, slice, Any]]:
         """Yield (kind, rows, parameter) of equal cones."""
@@ -270,11 +232,12 @@ def cone_program(problem: cp.Problem, solver: str = "CLARABEL") -> ConeProgram |
     column.
     """
     try:
-        data, chain, inverse = compiled(problem, solver)
+        form = compiled(problem, solver)
     except KerneloptError:
         raise
     except (cp.SolverError, ValueError):
         return None
+    data = form.data
     dims = data["dims"]
     if getattr(dims, "pnd", None):
         return None
@@ -283,8 +246,7 @@ def cone_program(problem: cp.Problem, solver: str = "CLARABEL") -> ConeProgram |
     if not np.isfinite(A.data).all():  # a product of constants overflows
         return None
     P = sp.csc_array(data["P"]) if "P" in data else sp.csc_array((n, n))
-    columns = dict(data["param_prob"].var_id_to_col)
+    offset, columns = float(form.inverse[-1]["offset"]), dict(data["param_prob"].var_id_to_col)
     return ConeProgram(
-        P, data["c"], A, data["b"], float(inverse[-1]["offset"]), dims, solver == "CLARABEL", columns, solver,
-        data, chain,
+        P, data["c"], A, data["b"], offset, dims, solver == "CLARABEL", columns, solver, form,
     )  # fmt: skip

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from kernelopt.certificates.conic.cones import ROOT_TWO, ConeProgram, verified_semidefinite
 from kernelopt.numerics.ball import Ball
@@ -14,6 +16,8 @@ from kernelopt.validation import Array, Mask
 MAX_EXPONENT = 50.0  # of a multiplier of an exponential cone: exp(50) is 5e21
 DOUBLINGS = 12  # of the shift of a semidefinite block, from its rounding error on
 RELATIVE_MINIMUM = 1e-14  # of u, v in a power cone: both must be positive where w is not zero
+MAX_TRIANGLE = 24  # order of a semidefinite block: up to it the square of its triangle is formed
+MAX_DENSE = 1000  # columns of a program whose matrices A'HA are dense
 INVERSE_E = 0.36788  # rounded up: max over t of t exp(-t)
 
 
@@ -33,6 +37,11 @@ class Cone:
     def length(self) -> int:
         """The number of rows of the program in one cone."""
         return 1
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the dual cone is the whole space, and the cone zero."""
+        return type(self) is Cone
 
     def of(self, a: Any) -> Any:
         """Return the entries of these rows of the program, one row for every cone."""
@@ -61,6 +70,19 @@ class Cone:
         """Return which entries of v >= 0 belong to cones whose largest entry exceeds `threshold`."""
         return True
 
+    def polar(self, s: Array) -> Any:
+        """Return minus the gradient of the barrier at s inside the cones; an interior point without one."""
+        return self.interior()
+
+    def scaled(self, v: Array, V: Array, reach: float) -> Any:
+        """Return H V, with H as in `LocalMetric`; `reach` is the largest entry of all multipliers."""
+        return reach**2 * V
+
+    def gram(self, v: Array, A: sp.csr_array, reach: float) -> sp.csc_array:
+        """Return A'HA, for the rows A of these cones."""
+        diagonal = np.ravel(self.scaled(v, np.ones_like(v), reach))
+        return sp.csc_array(A.T @ (sp.diags_array(diagonal) @ A))
+
 
 class Orthant(Cone):
     """Non-negative rows."""
@@ -79,6 +101,12 @@ class Orthant(Cone):
 
     def significant(self, v: Array, threshold: float) -> Mask:
         return np.asarray(v.max(axis=1, keepdims=True) > threshold)
+
+    def polar(self, s: Array) -> Any:
+        return 1 / s
+
+    def scaled(self, v: Array, V: Array, reach: float) -> Any:
+        return v * v * V
 
 
 class SecondOrder(Orthant):
@@ -101,6 +129,21 @@ class SecondOrder(Orthant):
     def bounds(self, low: Array, high: Array) -> tuple[Array, Array]:
         head = high[:, :1]
         return np.maximum(low, np.where(self.interior() > 0, 0.0, -head)), np.minimum(high, head)
+
+    def halves(self, v: Array) -> Array:
+        """Return -J d / 2, one row for every cone."""
+        half: Array = (v[:, :1] ** 2 - (v[:, 1:] ** 2).sum(axis=1, keepdims=True)) / 2
+        return half * (1 - 2 * self.interior())
+
+    def polar(self, s: Array) -> Any:
+        return -s / self.halves(s)
+
+    def scaled(self, v: Array, V: Array, reach: float) -> Any:
+        return self.halves(v) * V + v * (v * V).sum(axis=1, keepdims=True)
+
+    def gram(self, v: Array, A: sp.csr_array, reach: float) -> sp.csc_array:
+        rows = sp.csr_array((v.ravel(), np.arange(v.size), np.arange(0, v.size + 1, self.length))) @ A
+        return sp.csc_array(A.T @ (sp.diags_array(self.halves(v).ravel()) @ A) + rows.T @ rows)
 
 
 class Semidefinite(Orthant):
@@ -155,6 +198,48 @@ class Semidefinite(Orthant):
         chosen[first[first == second]] = v[0, first == second] > threshold
         return np.asarray(chosen[first] & chosen[second])
 
+    def polar(self, s: Array) -> Any:
+        return self.program.vectorized(np.linalg.inv(self.program.matrix(s[0], self.parameter).mid))[None]
+
+    def scaled(self, v: Array, V: Array, reach: float) -> Any:
+        """Z V Z; with many columns (1/n tr Z)^2 V, so that A'HA stays sparse."""
+        Z, matrix = self.program.matrix(v[0], self.parameter).mid, self.program.matrix
+        if self.program.c.size > MAX_DENSE:
+            return (np.trace(Z) / self.parameter) ** 2 * V
+        return self.program.vectorized(Z @ matrix(V[0], self.parameter).mid @ Z)[None]
+
+    def gram(self, v: Array, A: sp.csr_array, reach: float) -> sp.csc_array:
+        """<F_k, Z F_l Z> for the matrices F of the columns.
+
+        Small blocks form the matrix of F -> ZFZ in the scaled triangle. For large ones the columns are taken
+        one by one, with the rows of F that are not zero.
+        """
+        used = np.unique(A.indices)
+        if self.program.c.size > MAX_DENSE or not used.size:
+            return super().gram(v, A, reach)
+        Z, (first, second) = (
+            self.program.matrix(v[0], self.parameter).mid,
+            self.program.triangle(self.parameter),
+        )
+        if self.parameter <= MAX_TRIANGLE:
+            scale = np.where(first == second, np.sqrt(0.5), 1.0)
+            square = Z[first[:, None], first] * Z[second[:, None], second]
+            square += Z[first[:, None], second] * Z[second[:, None], first]
+            return sp.csc_array(A.T @ (scale[:, None] * square * scale @ A))
+        columns, found = sp.csc_array(A)[:, used], np.zeros((used.size, used.size))
+        entries = columns.data * np.where(first == second, 1.0, np.sqrt(0.5))[columns.indices]
+        for k, (start, stop) in enumerate(pairwise(columns.indptr)):
+            i, j = first[columns.indices[start:stop]], second[columns.indices[start:stop]]
+            rows, place = np.unique(np.concatenate([i, j]), return_inverse=True)
+            i, j = np.split(place, 2)
+            F = np.zeros((rows.size, rows.size))
+            F[i, j] = F[j, i] = entries[start:stop]
+            found[:, k] = columns.T @ self.program.vectorized(Z[:, rows] @ F @ Z[rows])
+        embedded = sp.csr_array(
+            (np.ones(used.size), used, np.arange(used.size + 1)), shape=(used.size, A.shape[1])
+        )
+        return sp.csc_array(embedded.T @ (found @ embedded))
+
 
 class Exponential(Orthant):
     """y exp(x / y) <= z. In the dual cone u < 0 and w >= -u exp(v / u - 1), or u = 0 and v, w >= 0."""
@@ -179,6 +264,9 @@ class Exponential(Orthant):
 
     def depth(self, v: Array, reach: float) -> Any:
         return 0.0
+
+    def polar(self, s: Array) -> Any:
+        return self.interior()
 
     def bounds(self, low: Array, high: Array) -> tuple[Array, Array]:
         """As x <= y log(z / y) <= z / e."""
@@ -235,6 +323,17 @@ def interior_point(program: ConeProgram) -> Array:
     return e
 
 
+def barrier_gradient(program: ConeProgram, s: Array) -> Array:
+    """Return minus the gradient of the barrier at s, a point inside the dual cone; zero in free rows.
+
+    At this point H of `LocalMetric` is the Hessian of the barrier at s.
+    """
+    found = np.zeros(s.size)
+    for cone in cones(program):
+        cone.of(found)[:] = cone.polar(cone.of(s))
+    return found
+
+
 def into_dual_cone(program: ConeProgram, z: Array, radius: Array | None = None) -> Array | None:
     """Return a point of the dual cone near z, None where that of a block cannot be verified.
 
@@ -247,3 +346,46 @@ def into_dual_cone(program: ConeProgram, z: Array, radius: Array | None = None) 
             return None
         cone.of(found)[:] = v
     return found
+
+
+class LocalMetric:
+    r"""The operator H of the norm |Delta|_z = <Delta, H^-1 Delta>^(1/2) at a point z inside the dual cone.
+
+    H^-1 is the Hessian of the cone's barrier at z, with J = diag(1, -1, ..., -1) and d = z'Jz:
+
+    ============  ======================  =====================
+    cone          barrier                 H Delta
+    ============  ======================  =====================
+    non-negative  -log z                  z^2 Delta
+    second order  -log(z_0^2 - |z_1|^2)   z z'Delta - d/2 J Delta
+    semidefinite  -log det Z              Z Delta Z
+    ============  ======================  =====================
+
+    The point z + Delta is in the cone where |Delta|_z < 1 (Nesterov and Nemirovskii, Interior-point
+    polynomial algorithms (1994), theorem 2.1.1). A change of least norm |Delta|_z is large where z is far
+    inside, and small near the boundary. Free rows have the square of the largest entry of z, rows of
+    exponential and power cones z_i^2, for which nothing is proved.
+
+    Parameters
+    ----------
+    program : ConeProgram
+    z : array of shape (rows,)
+    """
+
+    def __init__(self, program: ConeProgram, z: Array) -> None:
+        self.cones, self.z, self.program = cones(program), z, program
+        self.reach = max(float(np.abs(z).max(initial=0.0)), 1.0)
+
+    def __call__(self, V: Array) -> Array:
+        """Return H V."""
+        found = np.zeros(V.size)
+        for cone in self.cones:
+            cone.of(found)[:] = cone.scaled(cone.of(self.z), cone.of(V), self.reach)
+        return found
+
+    def gram(self, A: sp.csr_array) -> sp.csc_array:
+        """Return A'HA for a matrix with the rows of the program."""
+        found = sp.csc_array((A.shape[1], A.shape[1]))
+        for cone in self.cones:
+            found = found + cone.gram(cone.of(self.z), A[cone.rows], self.reach)
+        return found

@@ -66,7 +66,7 @@ def equilibrated(program: ConeProgram, units: Array) -> Scaled:
 def scaled_program(program: ConeProgram, columns: Array, rows: Array) -> ConeProgram:
     """Return the program in x' = x / columns with the rows of A and b multiplied by `rows`."""
     P, A = scaled_matrix(program.P, columns, columns), scaled_matrix(program.A, columns, rows)
-    return program.with_data(P, columns * program.c, A, rows * program.b)
+    return program.with_data(P=P, c=columns * program.c, A=A, b=rows * program.b)
 
 
 def scaled_matrix(matrix: sp.csc_array, columns: Array, rows: Array) -> sp.csc_array:

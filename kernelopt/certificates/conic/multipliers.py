@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.certificates.boxes import Boxes, without_attributes
+from kernelopt.certificates.boxes import Boxes, entries, without_attributes
 from kernelopt.certificates.conic.cones import ConeProgram, Interval, cone_program
 from kernelopt.certificates.conic.dual_cones import interior_point
 from kernelopt.certificates.conic.equilibration import Scaled, equilibrated
-from kernelopt.certificates.conic.proofs import LeastNormCorrection, farkas, repaired_bound
+from kernelopt.certificates.conic.proofs import (
+    completed,
+    completed_point,
+    farkas,
+    repaired_bound,
+    suggests_ray,
+)
 from kernelopt.certificates.conic.tightening import tightened
+from kernelopt.certificates.gap import relative_gap
+from kernelopt.conic.compiled import dual_rows
 from kernelopt.conic.ladder import ACCURATE_TOLERANCE, QUICK_ITERATIONS, QUICK_TOLERANCE, scs_options
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
-from kernelopt.structure.affine import flat
 from kernelopt.threads import quietly
-from kernelopt.validation import Array, Index, Mask
+from kernelopt.validation import Array, Index
 
 ACCURATE_ITERATIONS = 10_000  # of SCS after Clarabel failed: a bound should not take as long as a solve
 SUFFICIENT_GAP = 1e-6  # of the primal value: a bound this close ends the search
@@ -53,6 +60,9 @@ def conic_bound(
     boxes: Boxes,
     found: list[Bound] | None = None,
     units: Mapping[int, Array] = MappingProxyType({}),
+    left: Sequence[Array | None] = (),
+    attained: float = np.inf,
+    tol: float | None = None,
 ) -> Bound:
     """Return a lower bound of a minimisation problem in standard cone form.
 
@@ -61,11 +71,14 @@ def conic_bound(
         lower = offset - b'z - 1/2 x'Px + sum_j min(r_j lo_j, r_j hi_j),
 
     where a column without bounds needs r_j = 0. z is the approximate multiplier of a solver. Its residual
-    in such columns is removed by a least-norm change, which may leave the dual cone. Therefore the problem
-    is also solved with the objective tilted by t A'e, e in the interior of the dual cone: its multiplier z
-    gives A'(z + t e) = -c - Px, and z + t e is inside the cone.
+    in such columns is removed by a change of least local norm, which may leave the dual cone. Therefore the
+    problem is also solved with the objective tilted by t A'e, e in the interior of the dual cone: its
+    multiplier z gives A'(z + t e) = -c - Px, and z + t e is inside the cone.
 
-    `units` are the units of the variables by id, powers of two; the program is scaled to them.
+    `units` are the units of the variables by id, powers of two; the program is scaled to them. `left` has the
+    dual values of the first constraints, None where one is not known. The problem is solved only where the
+    gap between their bound and `attained`, a value of the objective, exceeds `tol`. Without a `tol` that is
+    where the dual values do not determine z and the bound is not close.
 
     Every improved bound is appended to `found` as soon as it is known, so that the caller has the best one
     even where `Stopped` ends a solve, which is passed on.
@@ -74,7 +87,9 @@ def conic_bound(
         stripped = without_attributes(problem, variables, boxes)
     copies, best = stripped.variables, Bound(-np.inf, "no solver returned a multiplier")
     names = {copies[v.id].id: v.name() for v in variables}
-    for program, options in attempts(stripped.problem):
+    interior = cone_program(stripped.problem)
+    candidates = [(interior, None)] if interior is not None and any(z is not None for z in left) else []
+    for program, options in chain(candidates, attempts(stripped.problem, interior)):
 
         def by_column(values: Callable[[cp.Variable], Any], missing: float, program: Any = program) -> Array:
             found: Array = program.by_column([(copies[v.id], values(v)) for v in variables], missing)
@@ -84,20 +99,37 @@ def conic_bound(
         lower = by_column(lambda v: stripped.boxes[copies[v.id].id].lower, -np.inf)
         upper = by_column(lambda v: stripped.boxes[copies[v.id].id].upper, np.inf)
         known = Interval(lower / scaled.columns, upper / scaled.columns)
-        sizes = by_column(lambda v: sizes_of(v, copies[v.id]), 0.0) / scaled.columns
+        x = by_column(lambda v: value_of(v), np.nan) / scaled.columns
         with np.errstate(all="ignore"):  # a bound that overflows is -inf in the end
-            best = Search(scaled, known, sizes, names, found).run(options)
+            search = Search(scaled, known, np.nan_to_num(np.abs(x)), names, found)
+            if options is not None:
+                best = search.run(options)
+            elif search.from_dual_values(multiplier(stripped.problem, program, left), x, attained, tol):
+                return search.best
         if best.value > -np.inf:
             break
     return best
 
 
-def attempts(problem: cp.Problem) -> Iterator[tuple[ConeProgram, dict[str, Any]]]:
+def multiplier(problem: cp.Problem, program: ConeProgram, left: Sequence[Array | None]) -> Array:
+    """Return the multiplier of a program from the dual values of constraints, NaN where unknown."""
+    total, count = np.zeros((2, program.b.size))
+    for rows, values in zip(dual_rows(problem, program.form), left, strict=False):
+        if rows is not None and values is not None and values.size == rows.row.size:
+            known = rows.row >= 0
+            np.add.at(total, rows.row[known], values[known] / rows.scale[known])
+            np.add.at(count, rows.row[known], 1.0)
+    return np.where(count > 0, total / np.maximum(count, 1.0), np.nan)
+
+
+def attempts(
+    problem: cp.Problem, interior: ConeProgram | None
+) -> Iterator[tuple[ConeProgram, dict[str, Any]]]:
     """Yield the cone forms of a problem whose solvers are to compute a multiplier, the cheaper first.
 
     The costs are predicted from the cone form for Clarabel.
     """
-    interior, accurate = cone_program(problem), scs_options(ACCURATE_TOLERANCE, ACCURATE_ITERATIONS)
+    accurate = scs_options(ACCURATE_TOLERANCE, ACCURATE_ITERATIONS)
     first_order = interior is not None and interior.cones().first_order_first
     if interior is not None and not first_order:
         yield interior, {}
@@ -108,12 +140,10 @@ def attempts(problem: cp.Problem) -> Iterator[tuple[ConeProgram, dict[str, Any]]
         yield interior, {}
 
 
-def sizes_of(variable: cp.Variable, copy: cp.Variable) -> Array:
-    """Return the absolute values of a variable's entries, zero where there is none, for a copy of it."""
-    if variable.value is None:
-        return np.zeros(copy.size)
-    values = np.abs(flat(variable.value))  # the copy of a symmetric variable holds a triangle
-    return np.nan_to_num(values if values.size == copy.size else values.max(), posinf=0.0)
+def value_of(variable: cp.Variable) -> Array:
+    """Return the entries of a variable's value, zero where there is no finite value."""
+    value = np.zeros(variable.shape) if variable.value is None else np.asarray(variable.value, dtype=float)
+    return entries(variable, np.nan_to_num(value, posinf=0.0, neginf=0.0))
 
 
 class Search:
@@ -134,9 +164,8 @@ class Search:
         self.scaled, self.program, self.known, self.sizes = scaled, scaled.program, known, sizes
         self.names, self.found = names, found
         free = ~known.bounded
-        every: Mask = np.ones(free.size, dtype=bool)
-        self.choices = (every,) if free.all() else (every, free)
-        self.correction = cache(lambda k: LeastNormCorrection(self.program.A, self.choices[k]))
+        every = np.arange(free.size)
+        self.choices = (every,) if free.all() else (every, np.flatnonzero(free))
         self.objective_bound, self.box = -np.inf, known
         self.dependent: Index | None = None  # columns; None while it is not known whether there are any
         self.best, self.loss = Bound(-np.inf, "no multiplier could be repaired"), np.inf
@@ -144,58 +173,74 @@ class Search:
     def run(self, options: dict[str, Any]) -> Bound:
         """Return the best bound over tilts and corrections; the first near the primal value ends it.
 
-        Where none is, the program is solved again in coordinates in which A has orthonormal columns.
-        """
-        if not self.solve_tilted(self.program, options):
-            orthogonal = self.program.orthogonal()
-            if orthogonal is not None:
-                self.solve_tilted(orthogonal, options)
-        return self.best
-
-    def solve_tilted(self, solved: ConeProgram, options: dict[str, Any]) -> bool:
-        """Solve a program for all tilts and bound from every multiplier; return whether the search is over.
-
-        `solved` is the program in its own or in orthogonal coordinates. The search is over where a bound is
-        close to the primal value, or where the problem is infeasible or unbounded.
+        A problem that is infeasible or unbounded ends it too.
         """
         program = self.program
         scale = float(np.abs(program.c).max(initial=0.0)) or 1.0
         for tilt in TILTS:
             shift = tilt * scale * interior_point(program)
-            status, x, z = solved.solve(solved.A.T @ shift if tilt else None, **options)
+            status, x, z = program.solve(program.A.T @ shift if tilt else None, **options)
             if "nfeasible" in status and "Dual" not in status and z is not None:
                 ray = farkas(program, z, self.known)
                 if ray is not None:
                     self.best = Bound(np.inf, "infeasible", self.scaled.rows * ray)
-                    return True
+                    break
             if x is not None and ("Dual" in status or "unbounded" in status):
                 if tilt:  # the tilted problem is unbounded, the given one need not be
-                    return False
+                    break
                 why = f"{owner(program, self.names, x)} is unbounded in the relaxation: it needs bounds"
                 self.best = Bound(-np.inf, why)
-                return True
-            if x is not None and z is not None and self.repair_and_keep(x, z, shift, bool(tilt)):
-                return True
-        return False
+                break
+            if (
+                x is not None
+                and z is not None
+                and self.repair_and_keep(x, z, shift, bool(tilt), self.primal(x))
+            ):
+                break
+        return self.best
 
-    def repair_and_keep(self, x: Array, z: Array, shift: Array, tilted: bool) -> bool:
-        """Correct a multiplier and keep a better bound; return whether it is close to the primal value.
+    def from_dual_values(self, z: Array, x: Array, attained: float, tol: float | None) -> bool:
+        """Bound from dual values that a solve has left; return whether no solve is needed.
 
-        It is assumed that the optimum exceeds the objective at x by less than a margin.
+        NaN stands for the unknown entries of z, and for the auxiliary columns of x.
+        """
+        program, z = self.program, z / self.scaled.rows
+        determined = not np.isnan(z).any()
+        if not np.isfinite(attained) and not np.isnan(x).any():
+            attained = self.primal(x)
+        x = completed_point(program, x)
+        if not determined:
+            z = completed(program, x, z)
+        ray = farkas(program, z, self.known) if suggests_ray(program, z) else None
+        if ray is not None:
+            self.best = Bound(np.inf, "infeasible", self.scaled.rows * ray)
+            return True
+        close = self.repair_and_keep(x, z, np.zeros(z.size), True, attained) and np.isfinite(attained)
+        if tol is None:
+            return close or determined
+        return relative_gap(self.best.value, attained, program.terms(x)) <= tol
+
+    def primal(self, x: Array) -> float:
+        """Return the objective at x."""
+        return float((self.program.c + self.program.P @ x / 2) @ x + self.program.offset)
+
+    def repair_and_keep(self, x: Array, z: Array, shift: Array, tilted: bool, primal: float) -> bool:
+        """Correct a multiplier and keep a better bound; return whether it is close to `primal`.
+
+        It is assumed that the optimum exceeds `primal`, about the objective at x, by less than a margin.
         """
         program = self.program
-        primal = float((program.c + program.P @ x / 2) @ x + program.offset)
         terms = program.terms(x)
         if not primal < self.objective_bound:
             self.objective_bound = primal + abs(primal) + OBJECTIVE_MARGIN * terms
             self.box = tightened(program, self.known, self.objective_bound)
-        for k in range(len(self.choices)):
+        for columns in self.choices:
             if self.best.value > -np.inf and primal - self.best.value <= NEGLIGIBLE_GAP * abs(primal):
                 break
-            repaired = repaired_bound(program, self.box, x, z, shift, self.correction(k))
+            repaired = repaired_bound(program, self.box, x, z, shift, columns)
             close = primal - repaired.value <= POOR_GAP * max(abs(primal), terms)
             if not close and self.restrict_dependent(x):
-                repaired = repaired_bound(program, self.box, x, z, shift, self.correction(k))
+                repaired = repaired_bound(program, self.box, x, z, shift, columns)
             value = min(repaired.value, self.objective_bound)
             if value > self.best.value:
                 self.best, self.loss = Bound(value, self.condition()), repaired.loss

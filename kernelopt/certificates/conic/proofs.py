@@ -2,81 +2,85 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
-from scipy.sparse.linalg import splu
+from scipy.linalg import lu_factor, lu_solve
+from scipy.sparse.linalg import lsqr, splu
 
 from kernelopt.certificates.conic.cones import ConeProgram, Interval
-from kernelopt.certificates.conic.dual_cones import cones, interior_point, into_dual_cone
+from kernelopt.certificates.conic.dual_cones import (
+    LocalMetric,
+    barrier_gradient,
+    cones,
+    interior_point,
+    into_dual_cone,
+)
 from kernelopt.certificates.conic.lagrangian import DualValue, dual_value, gradient
 from kernelopt.certificates.conic.tightening import tightened
 from kernelopt.conic.costs import SPARSE_PRODUCT
 from kernelopt.numerics.ball import Ball
 from kernelopt.running import check, running_call
 from kernelopt.threads import interruptible
-from kernelopt.validation import Array, Mask
+from kernelopt.validation import Array, Index, Mask
 
 REFINEMENTS = 4  # steps of iterative refinement: each reduces what the ridge and rounding leave
 RIDGE = 1e-14  # added to the normal equations of columns of length one: rounding of their entries
 
 
-def factored(M: sp.csc_array) -> Any:
-    """Return the sparse LU factors of a matrix; the running call may end while they are computed."""
-    if running_call() is None:
-        return splu(M)
-    return interruptible(lambda: splu(M), lambda: None)
+def solved_normal_equations(A: sp.csr_array, H: LocalMetric) -> Callable[[Array], Array] | None:
+    """Return the function that solves A'HA y = r, from LU factors of A'HA scaled to a diagonal of ones.
 
-
-class LeastNormCorrection:
-    """The least-norm Delta with (A'(z + Delta))_j = w_j in chosen columns j, computed in floating point.
-
-    With the chosen columns scaled to length one, Delta = A (A'A)^-1 (w - A'z), by a sparse LU factorisation
-    of A'A and iterative refinement.
+    None where the matrix is singular to working precision or overflows.
     """
-
-    def __init__(self, A: sp.csc_array, columns: NDArray[np.bool_]) -> None:
-        self.columns = np.flatnonzero(columns)
-        self.A = A[:, self.columns]
-        self.solver = None
-        if self.columns.size:
-            with np.errstate(all="ignore"):
-                largest = np.asarray(abs(self.A).max(axis=0).todense()).ravel()
-                scaled = self.A @ sp.diags_array(1 / np.where(largest > 0, largest, 1.0))
-                length = np.sqrt((scaled**2).sum(axis=0)) * largest
-                self.scale = np.where(length > 0, 1 / length, 1.0)
-                self.A = sp.csc_array(self.A @ sp.diags_array(self.scale))
-                normal = self.normal_matrix()
-            if np.isfinite(normal.data).all():
-                try:
-                    self.solver = factored(normal)
-                except RuntimeError:  # singular to working precision
-                    self.solver = None
-
-    def normal_matrix(self) -> sp.csc_array:
-        """Return A'A with the ridge, which is started only where the running call has time for it."""
-        check(SPARSE_PRODUCT * float((np.diff(sp.csr_array(self.A).indptr) ** 2.0).sum()))
-        ridged = sp.vstack([self.A, RIDGE**0.5 * sp.eye_array(self.columns.size)], format="csc")
-        return (ridged.T @ ridged).T  # by rows, which are the columns of a symmetric matrix
-
-    def __call__(self, z: Array, wanted: Array) -> Array | None:
-        """Return z + Delta with w = `wanted`, None where A'A cannot be factored or the result overflows."""
-        if not self.columns.size:
-            return z
-        if self.solver is None:
-            return None
-        with np.errstate(all="ignore"):
-            right = wanted[self.columns] * self.scale
-            for _ in range(REFINEMENTS):
-                z = z + self.A @ self.solver.solve(right - self.A.T @ z)
-        return z if np.isfinite(z).all() else None
+    check(SPARSE_PRODUCT * float((np.diff(A.indptr) ** 2.0).sum()))
+    with np.errstate(all="ignore"):
+        normal = H.gram(A)
+        length = np.sqrt(normal.diagonal())
+        scale = np.where(length > 0, 1 / length, 1.0)
+        normal = sp.diags_array(scale) @ normal @ sp.diags_array(scale) + RIDGE * sp.eye_array(scale.size)
+    if not np.isfinite(normal.data).all():
+        return None
+    try:
+        solve = factored(sp.csc_array(normal))
+    except RuntimeError:
+        return None
+    return lambda right: np.asarray(scale * solve(scale * right))
 
 
-REPAIRS = 5  # the step into the cone grows at least sixteenfold each time: from 1e-15 to 1e-10
-FIRST_STEP = 1e-15  # into the cone, relative to the multiplier: its rounding error
+def factored(M: sp.csc_array) -> Callable[[Array], Array]:
+    """Return the function that solves with a matrix; the running call may end while it is factored."""
+    if M.nnz > DENSE_SHARE * M.shape[0] ** 2:
+        factors = lu_factor(M.toarray(), check_finite=False)
+        return lambda right: np.asarray(lu_solve(factors, right, check_finite=False))
+    found = splu(M) if running_call() is None else interruptible(lambda: splu(M), lambda: None)
+    return lambda right: np.asarray(found.solve(right))
+
+
+def corrected_multiplier(program: ConeProgram, columns: Index, z: Array, wanted: Array) -> Array | None:
+    """Return z + Delta with (A'(z + Delta))_j = w_j, w = `wanted`, in chosen columns j, in floating point.
+
+    Delta = HA (A'HA)^-1 (w - A'z) has the least norm in the local metric H at z (`LocalMetric`), up to
+    rounding, by iterative refinement. None where A'HA is singular or the result overflows.
+    """
+    if not columns.size:
+        return z
+    A, H = sp.csr_array(program.A[:, columns]), LocalMetric(program, z)
+    with np.errstate(all="ignore"):
+        solve = solved_normal_equations(A, H)
+        for _ in range(REFINEMENTS if solve is not None else 0):
+            z = z + H(A @ solve(wanted[columns] - A.T @ z))
+    return z if solve is not None and np.isfinite(z).all() else None
+
+
+REPAIRS = 9  # the step into the cone grows at least tenfold each time: from 1e-12 to 1e-4
+RAY_ERROR = 1e-4  # relative to sums of absolute values: beyond a solver's error a multiplier is no ray
+LEAST_SQUARES = (0.0, 1e-14, 1e-14)  # of `lsqr`: damping, and tolerances near rounding
+CENTRAL = 1e-8  # of the largest slack: the parameter of the central path where a multiplier is completed
+FIRST_STEP = 1e-12  # into the cone, relative to the multiplier
+DENSE_SHARE = 0.1  # of the entries of a matrix: with more of them dense factors are faster
 NEGLIGIBLE_LOSS = 1e-9  # a loss, relative to the bound, with which no further attempt is made
 SIGN_MARGIN = 8.0  # error bounds by which a slope of a column with one bound keeps its sign
 NEGLIGIBLE = (1e-6, 0.0)  # of the largest entry: smaller entries of a ray are set to zero, then none
@@ -84,11 +88,11 @@ ROUNDING_BITS = (6, 20, 30)  # after the binary point, to which a ray is rounded
 
 
 def repaired_bound(
-    program: ConeProgram, box: Interval, x: Array, z: Array, shift: Array, correction: LeastNormCorrection
+    program: ConeProgram, box: Interval, x: Array, z: Array, shift: Array, columns: Index
 ) -> DualValue:
     """Return the best bound found from multipliers near z + shift, for columns in `box`.
 
-    An attempt corrects A'z in the chosen columns (`LeastNormCorrection`), which may leave the dual cone, and
+    An attempt corrects A'z in the chosen columns (`corrected_multiplier`), which may leave the dual cone, and
     then moves z into the cone, which changes A'z again. While the loss of the bound is not negligible, the
     next attempt starts from z moved inside by at least four times the change of the last move.
     """
@@ -101,7 +105,7 @@ def repaired_bound(
     step = FIRST_STEP * float(np.abs(near).max(initial=0.0))
     for _ in range(REPAIRS):
         margin = SIGN_MARGIN * (slope + program.A.T @ Ball(near)).rad * one_sided
-        corrected = correction(near, margin - slope.mid)
+        corrected = corrected_multiplier(program, columns, near, margin - slope.mid)
         near = None if corrected is None else into_dual_cone(program, corrected)
         if corrected is None or near is None:
             break
@@ -109,11 +113,31 @@ def repaired_bound(
         worse = -np.inf < found.value <= best.value
         if found.value > best.value or best.value == -np.inf:
             best = found
-        if worse or found.loss <= NEGLIGIBLE_LOSS * abs(found.value):
+        negligible = found.loss <= NEGLIGIBLE_LOSS * abs(found.value)
+        if worse or (negligible and found.value > -np.inf):
             break
-        step = max(4 * float(np.abs(near - corrected).max(initial=0.0)), 16 * step)
+        step = max(4 * float(np.abs(near - corrected).max(initial=0.0)), 10 * step)
         near = near + step * e
     return best
+
+
+def completed(program: ConeProgram, x: Array, z: Array) -> Array:
+    """Return a multiplier with its unknown entries, NaN, set so that c + Px + A'z is about zero.
+
+    They start on the central path, from the slack b - Ax, and change by the least local norm.
+    """
+    unknown = np.isnan(z)
+    only = program.with_data(A=sp.csc_array(sp.diags_array(unknown.astype(float)) @ program.A))
+    known = np.where(unknown, 0.0, z)
+    slack = program.b - program.A @ x
+    least = CENTRAL * max(float(np.abs(slack).max(initial=0.0)), 1.0)
+    inside = into_dual_cone(program, slack)  # the cones with a barrier here are their own duals
+    if inside is None:
+        return known
+    start = least * barrier_gradient(program, inside + least * interior_point(program))
+    wanted = -gradient(program, x).mid - program.A.T @ known
+    found = corrected_multiplier(only, np.arange(x.size), np.where(unknown, start, 0.0), wanted)
+    return known + np.where(unknown, start if found is None else found, 0.0)
 
 
 def farkas(program: ConeProgram, z: Array, known: Interval) -> Array | None:
@@ -130,17 +154,13 @@ def farkas(program: ConeProgram, z: Array, known: Interval) -> Array | None:
     n, size = program.c.size, float(np.abs(z).max(initial=0.0))
     if not 0.0 < size < np.inf:
         return None
-    zero_objective = replace(program.with_objective(sp.csc_array((n, n)), np.zeros(n)), offset=0.0)
+    zero_objective = replace(program.with_data(P=sp.csc_array((n, n)), c=np.zeros(n)), offset=0.0)
     box = tightened(zero_objective, known)
     for threshold in NEGLIGIBLE:
         present = significant_entries(program, z / size, threshold)
         ray = np.where(present, z / size, 0.0)
-        A = sp.csc_array(sp.diags_array(present.astype(float)) @ program.A)
-        every: Mask = np.ones(n, dtype=bool)
-        for columns in (every, ~known.bounded):
-            bound = repaired_bound(
-                zero_objective, box, np.zeros(n), ray, np.zeros(z.size), LeastNormCorrection(A, columns)
-            )
+        for columns in (np.arange(n), np.flatnonzero(~known.bounded)):
+            bound = repaired_bound(zero_objective, box, np.zeros(n), ray, np.zeros(z.size), columns)
             if bound.value > 0.0:
                 return bound.z
     # Where columns are dependent there is no correction, but a rounded ray may have A'z = 0 exactly.
@@ -149,6 +169,25 @@ def farkas(program: ConeProgram, z: Array, known: Interval) -> Array | None:
         if rounded is not None and dual_value(zero_objective, np.zeros(n), rounded, box).value > 0.0:
             return rounded
     return None
+
+
+def completed_point(program: ConeProgram, x: Array) -> Array:
+    """Return x with its unknown entries, NaN, set so that the equations Ax = b hold to least squares."""
+    unknown = np.isnan(x)
+    found = np.where(unknown, 0.0, x)
+    if unknown.any() and program.P.nnz:  # only the curved part of the bound depends on x
+        A = sp.csr_array(program.A)[: program.dims.zero]
+        found[unknown] = lsqr(A[:, unknown], program.b[: program.dims.zero] - A @ found, *LEAST_SQUARES)[0]
+    return found
+
+
+def suggests_ray(program: ConeProgram, z: Array) -> bool:
+    """Whether b'z < 0 and A'z is about zero, in floating point."""
+    size = float(np.abs(program.b) @ np.abs(z))
+    flat = np.abs(program.A.T @ z).max(initial=0.0) <= RAY_ERROR * (abs(program.A).T @ np.abs(z)).max(
+        initial=0.0
+    )
+    return bool(flat and program.b @ z < -RAY_ERROR * size)
 
 
 def significant_entries(program: ConeProgram, z: Array, threshold: float) -> Mask:

@@ -36,6 +36,8 @@ def best_bound(
     conic: bool = True,
     attained: float = np.inf,
     cones: RelaxedCones | None = None,
+    left: Sequence[Array | None] = (),
+    tol: float | None = None,
 ) -> tuple[Bound, Route, list[Array]]:
     """Return the largest lower bound (of the minimisation) over the given choices of dual variables.
 
@@ -56,6 +58,8 @@ def best_bound(
         A value that the objective of the minimisation attains.
     cones : RelaxedCones, optional
         A relaxation of the large matrix inequalities, which a conic solve then need not hold.
+    left, tol
+        As in `conic_bound`: dual values of the problem's constraints, and the gap that they may leave.
 
     Returns
     -------
@@ -68,7 +72,7 @@ def best_bound(
     best: tuple[Bound, Route, list[Array]] = (Bound(-np.inf, "no dual variable was given"), "none", [])
     gap_floor, signed = floor(structure), signed_bound(structure).value
     for alphas in choices:
-        bound, route = bound_of(structure, alphas, bounds, conic, attained, cones)
+        bound, route = bound_of(structure, alphas, bounds, conic, attained, cones, left, tol)
         if bound.value < signed:
             # The objective is at least `signed`, which is zero. The route stays that of the smaller bound,
             # unless this bound is -inf: then the sign of the objective alone gives the bound.
@@ -88,7 +92,9 @@ def bound_of(
     bounds: Bounds | None,
     conic: bool,
     attained: float,
-    cones: RelaxedCones | None = None,
+    cones: RelaxedCones | None,
+    left: Sequence[Array | None],
+    tol: float | None,
 ) -> tuple[Bound, Route]:
     """Return the lower bound of one choice of dual variables: closed, by the search, or by a conic solve."""
     gap_floor = floor(structure)
@@ -125,7 +131,9 @@ def bound_of(
         present = [v for v in structure.variables if any(v is w for w in relaxed.variables())]
         improved: list[Bound] = []
         try:
-            bound = conic_bound(relaxed, present, boxes, improved, units(structure).variables)
+            bound = conic_bound(
+                relaxed, present, boxes, improved, units(structure).variables, left, attained, tol
+            )
         except Stopped:
             if not improved:
                 raise

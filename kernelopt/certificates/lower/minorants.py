@@ -12,7 +12,6 @@ import numpy as np
 from kernelopt.certificates.boxes import Boxes
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.learner import Learner
-from kernelopt.language.terms import Term, terms
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.norms import conjugate_exponent, minimizing_weights
 from kernelopt.numerics.rounding import (
@@ -20,7 +19,7 @@ from kernelopt.numerics.rounding import (
     exact_sum,
     form,
 )
-from kernelopt.structure.affine import Affine, affine, flat
+from kernelopt.structure.affine import Affine, flat
 from kernelopt.structure.evaluation import MOST_PRODUCTS, squared_norm
 from kernelopt.structure.nearness import FidelityTerm
 from kernelopt.structure.parts import Part, joined
@@ -288,32 +287,10 @@ def substituted(
     With `cones` the large matrix inequalities are relaxed.
     """
     objective = replaced(structure.lifted.objective.args[0], substitutes)
-    constraints = [reduced(c, cones) for c in (*structure.lifted.constraints, *structure.domains)]
+    face = facial_reduction if cones is None else cones.face
+    constraints = [face(c)[0] for c in (*structure.lifted.constraints, *structure.domains)]
     constraints += zero_equations(structure)
     return cp.Problem(
         cp.Minimize(-objective if structure.maximize else objective),
         [copied_constraint(c, substitutes) for c in constraints],
     )
-
-
-def reduced(constraint: cp.Constraint, cones: RelaxedCones | None = None) -> cp.Constraint:
-    """Return a semidefinite constraint on its face (`facial_reduction`), with entries of size one.
-
-    With `cones` it may be relaxed.
-    """
-    face = (facial_reduction(constraint) if cones is None else cones.face(constraint))[0]
-    parts = terms(face.args[0]) if isinstance(face, cp.constraints.PSD) else None
-    if parts is None:
-        return face
-    size = max(largest_coefficient(term) for term in parts)
-    return face.args[0] / size >> 0 if size > 0 else face
-
-
-def largest_coefficient(term: Term) -> float:
-    """Return the largest entry of a term's matrices, each times the largest coefficient of its weight."""
-    read = affine(term.weights)
-    factors = np.ones(len(term.grams))
-    if read is not None:
-        rows = [np.ravel(abs(M).max(axis=1).toarray()) for M in read.matrices.values()]
-        factors = np.max([np.abs(read.constant), *rows], axis=0)
-    return max(float(f * np.abs(K).max()) for f, K in zip(factors, term.grams, strict=True))

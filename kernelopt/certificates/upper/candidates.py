@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kernelopt.conic.compiled import flat_dual
 from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.structure.affine import flat
 from kernelopt.structure.structure import Point, Structure
+from kernelopt.structure.trees import short
 from kernelopt.validation import Array, numeric, shown
 
 Bounds: TypeAlias = dict[Any, tuple[Array, Array]]
@@ -101,6 +104,36 @@ def as_bounds(structure: Structure, bounds: Any) -> Bounds | None:
             )
         checked[variable] = (lower, upper)
     return checked
+
+
+def dual_values(problem: cp.Problem, multipliers: Any) -> list[Array | None]:
+    """Return the entries of every constraint's multiplier, None where there is none.
+
+    A multiplier is given, or is the dual value that the last solve has left.
+    """
+    given = {} if multipliers is None else multipliers
+    own = {c.id: c for c in problem.constraints}
+    if not isinstance(given, Mapping) or not all(getattr(c, "id", None) in own for c in given):
+        raise ParameterError(
+            "multipliers must be a dict from constraints of the problem to values such as `dual_value`, got "
+            f"{shown(multipliers)}. Pass the constraints in problem.constraints."
+        )
+    values = {c.id: c.dual_value for c in problem.constraints} | {c.id: value for c, value in given.items()}
+    found = list[Array | None]()
+    for key, value in values.items():
+        parts = value if isinstance(value, list | tuple) else [value]
+        shapes = [v.shape for v in own[key].dual_variables]
+        if any(part is None for part in parts):
+            found.append(None)
+            continue
+        arrays = [numeric(part, "a multiplier", ParameterError) for part in parts]
+        if [a.size for a in arrays] != [int(np.prod(shape)) for shape in shapes]:
+            raise ShapeError(
+                f"the multiplier of a constraint must have the shapes of its dual value, {shapes}, got "
+                f"{[a.shape for a in arrays]} for {short(own[key])}. Compare it with constraint.dual_value."
+            )
+        found.append(flat_dual(arrays))
+    return found
 
 
 def as_alphas(structure: Structure, alpha: Any) -> tuple[list[Array] | None, str]:

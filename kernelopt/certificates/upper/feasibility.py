@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from cvxpy.constraints import Zero
 from cvxpy.constraints.zero import Equality
 
+from kernelopt.certificates.upper.local_steps import points_inward
 from kernelopt.certificates.upper.phase_one import phase_one
 from kernelopt.certificates.upper.violations import (
     ROUND_OFF,
@@ -115,14 +116,15 @@ class FeasibleSet:
     def nearest(self, point: Point | None) -> tuple[Point | None, list[Violation]]:
         """Return a feasible point near `point`, or None and the constraints that stay violated.
 
-        There are four steps. The first step that gives a feasible point is the last one.
+        There are five steps. The first step that gives a feasible point is the last one.
 
         1. The values are projected on the attributes. Entries that a constraint forces to zero are set to
            zero. Then the values are projected on the affine equalities.
         2. Weights that are nearly zero are set to zero.
-        3. A conic solve finds a strictly feasible point. The given point is moved towards it by about the
-           smallest step that makes it feasible.
-        4. If there is no strictly feasible point, all variables are set to zero.
+        3. Steps in the local metric lead to a strictly feasible point near (`points_inward`). The given point
+           is moved towards it by about the smallest step that makes it feasible.
+        4. A conic solve finds a strictly feasible point, and the given point is moved towards that.
+        5. If there is no strictly feasible point, all variables are set to zero.
         """
         if point is not None:
             self.evaluator.write({v.id: projected(v, point[v.id]) for v in self.variables})
@@ -134,6 +136,13 @@ class FeasibleSet:
             point = self._read()
             if self._round_to_zero():
                 return self._read(), []
+            if self.conic and self.cones is None and not any(self.structure.constrained):
+                for near in points_inward(self.structure, point):
+                    self.evaluator.write(near)
+                    self._project_on_equalities()
+                    inner = None if self.violations() else self._read()
+                    if inner is not None:
+                        return self._towards_interior(point, inner)
         if self.inner is None:
             self.inner = self._combined_interior() or (self._interior_point() if self.conic else None)
         inner = self.inner

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from kernelopt.certificates.boxes import attribute_box, duplication, is_triangular, without_attributes
+from kernelopt.certificates.boxes import (
+    attribute_box,
+    duplication,
+    entries,
+    is_triangular,
+    whole,
+    without_attributes,
+)
 from kernelopt.certificates.conic.cones import TOO_LONG, ConeProgram, cone_program
 from kernelopt.certificates.conic.equilibration import equilibrated
 from kernelopt.certificates.lower.minorants import minorant, substituted
 from kernelopt.errors import SolverError, Stopped
-from kernelopt.structure.affine import flat
+from kernelopt.language.terms import Term, terms
+from kernelopt.structure.affine import affine
 from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.structure.units import units
@@ -65,7 +73,7 @@ class Master:
             in_units = {id(t_k): unit * t_k for t_k, unit in zip(t, self.values, strict=True)}
             lifted = substituted(structure, in_units, cones)
             objective = lifted.objective.args[0] / self.value
-            epigraph = cp.Problem(cp.Minimize(v), [objective <= v, *lifted.constraints])
+            epigraph = cp.Problem(cp.Minimize(v), [objective <= v, *map(of_size_one, lifted.constraints)])
             everything = [*self.variables, *t, v]
             stripped = without_attributes(epigraph, everything, {x.id: attribute_box(x) for x in everything})
         program = cone_program(stripped.problem)
@@ -103,7 +111,7 @@ class Master:
 
     def start(self) -> Point:
         """Return a feasible point in the interior: that of an interior-point solver without an objective."""
-        return self._point(self._solve(self.program.with_objective(*self._no_objective()))[0])
+        return self._point(self._solve(self.program.with_data(**self._no_objective()))[0])
 
     def solve(self) -> MasterSolution:
         """Minimise the model.
@@ -113,12 +121,12 @@ class Master:
         MasterFailure
             If the solver returns no point.
         """
-        P, c = self._no_objective()
-        c[self.objective] = 1.0
+        objective = self._no_objective()
+        objective["c"][self.objective] = 1.0
         first = self.program.dims.zero + self.program.dims.nonneg
         own = slice(first, first + len(self.cuts))
         try:
-            x, z = self._solve(self._with_cuts().with_objective(P, c))
+            x, z = self._solve(self._with_cuts().with_data(**objective))
         except MasterFailure as failure:
             if failure.ray is not None:
                 failure.ray = np.maximum(failure.ray[own], 0.0)
@@ -132,13 +140,13 @@ class Master:
         diagonal = np.zeros(c.size)
         for variable in self.variables:
             first = self.columns[variable.id]
-            columns = self._columns_of(centre[variable.id], variable)
+            columns = entries(variable, centre[variable.id])
             own = slice(first, first + columns.size)
             diagonal[own] = self.units[own] ** -2
             c[own] = -columns * diagonal[own]
         row = sp.csr_array(([1.0], ([0], [self.objective])), shape=(1, c.size))
         program = self._with_cuts().with_rows(row, np.array([level / self.value]))
-        return self._point(self._solve(program.with_objective(sp.csc_array(sp.diags_array(diagonal)), c))[0])
+        return self._point(self._solve(program.with_data(P=sp.csc_array(sp.diags_array(diagonal)), c=c))[0])
 
     def averaged_alphas(self, multipliers: Array) -> list[Array]:
         """Return for every risk the average of the alphas of its cuts, weighted by their multipliers.
@@ -151,9 +159,9 @@ class Master:
             alphas.append(averaged_alphas([self.cuts[i].alpha for i in own], multipliers[own]))
         return alphas
 
-    def _no_objective(self) -> tuple[sp.csc_array, Array]:
+    def _no_objective(self) -> dict[str, Any]:
         size = self.program.c.size
-        return sp.csc_array((size, size)), np.zeros(size)
+        return {"P": sp.csc_array((size, size)), "c": np.zeros(size)}
 
     def _with_cuts(self) -> ConeProgram:
         if not self.cuts:
@@ -174,19 +182,9 @@ class Master:
     def _point(self, x: Array) -> Point:
         point = {}
         for variable in self.variables:
-            first, order = self.columns[variable.id], variable.shape
-            if is_triangular(variable):
-                whole = duplication(order[0])
-                values = whole @ x[first : first + whole.shape[1]]
-            else:
-                values = x[first : first + variable.size]
-            point[variable.id] = np.reshape(values, order, order="F")
+            first, size = self.columns[variable.id], entries(variable, np.empty(variable.shape)).size
+            point[variable.id] = whole(variable, x[first : first + size])
         return point
-
-    def _columns_of(self, value: Array, variable: cp.Variable) -> Array:
-        if is_triangular(variable):
-            return np.asarray(value[np.triu_indices(len(value))])
-        return flat(value)
 
 
 def averaged_alphas(alphas: list[Array], multipliers: Array) -> Array:
@@ -207,3 +205,20 @@ class MasterFailure(Exception):
     def __init__(self, status: str, ray: Array | None = None) -> None:
         super().__init__(status)
         self.ray = ray
+
+
+def of_size_one(constraint: cp.Constraint) -> cp.Constraint:
+    """Return a semidefinite constraint with its matrices divided by their largest entry."""
+    parts = terms(constraint.args[0]) if isinstance(constraint, cp.constraints.PSD) else None
+    size = max(map(largest_coefficient, parts or []), default=0.0)
+    return constraint.args[0] / size >> 0 if size > 0 else constraint
+
+
+def largest_coefficient(term: Term) -> float:
+    """Return the largest entry of a term's matrices, each times the largest coefficient of its weight."""
+    read = affine(term.weights)
+    factors = np.ones(len(term.grams))
+    if read is not None:
+        rows = [np.ravel(abs(M).max(axis=1).toarray()) for M in read.matrices.values()]
+        factors = np.max([np.abs(read.constant), *rows], axis=0)
+    return max(float(f * np.abs(K).max()) for f, K in zip(factors, term.grams, strict=True))

@@ -1,0 +1,76 @@
+"""Points near a candidate, each about a step further inside the cones of the constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+from kernelopt.certificates.boxes import attribute_box, entries, whole, without_attributes
+from kernelopt.certificates.conic.cones import ConeProgram, cone_program
+from kernelopt.certificates.conic.dual_cones import (
+    LocalMetric,
+    barrier_gradient,
+    cones,
+    interior_point,
+    into_dual_cone,
+)
+from kernelopt.certificates.conic.equilibration import equilibrated
+from kernelopt.certificates.conic.proofs import solved_normal_equations
+from kernelopt.structure.structure import Point, Structure
+from kernelopt.threads import quietly
+from kernelopt.validation import Array
+
+STEPS = tuple(10.0**k for k in range(-12, -3))  # relative to the largest slack
+SYMMETRIC = ("zero", "nonneg", "soc", "psd")  # cones that are their own duals, or the dual's zero
+
+
+def points_inward(structure: Structure, point: Point) -> Iterator[Point]:
+    """Yield points ever further inside the cones; none where a constraint needs auxiliary variables.
+
+    With the slack s = b - Ax, e inside the cone and a step t, the change dx has the slack near s + t e:
+    it minimises |A dx + t e| in the Hessian of the barrier at s + t e. So the slack changes where it is near
+    the boundary, and hardly elsewhere.
+    """
+    variables, boxes = list(structure.variables), {v.id: attribute_box(v) for v in structure.variables}
+    if not variables:
+        return
+    with quietly():
+        plain = cp.Problem(cp.Minimize(0), structure.lifted.constraints)
+        stripped = without_attributes(plain, variables, boxes)
+        program = cone_program(stripped.problem)
+    if program is None or any(kind not in SYMMETRIC for kind, _, _ in program.blocks()):
+        return
+    pairs = [(stripped.variables[v.id], entries(v, point[v.id])) for v in variables]
+    x = program.by_column(pairs, np.nan)
+    if np.isnan(x).any():
+        return
+    scaled = equilibrated(program, np.ones(x.size))
+    for step in STEPS:
+        changed = moved_inward(scaled.program, x, step)
+        if changed is None:
+            return
+        columns = program.columns
+        found = dict(point)
+        for variable, (copy, own) in zip(variables, pairs, strict=True):
+            start = columns.get(copy.id)
+            if start is not None:
+                found[variable.id] = whole(variable, changed[start : start + own.size])
+        yield found
+
+
+def moved_inward(program: ConeProgram, x: Array, step: float) -> Array | None:
+    """Return x + dx, None where the normal equations are singular."""
+    slack = program.b - program.A @ x
+    inside = into_dual_cone(program, slack)
+    if inside is None:
+        return None
+    inside += step * max(float(np.abs(slack).max(initial=0.0)), 1.0) * interior_point(program)
+    for cone in cones(program):
+        if cone.is_free:
+            cone.of(inside)[:] = 0.0
+    H = LocalMetric(program, barrier_gradient(program, inside))
+    solve = solved_normal_equations(sp.csr_array(program.A), H)
+    return None if solve is None else x + solve(program.A.T @ H(slack - inside))
