@@ -59,16 +59,15 @@ class ConeProgram:
     solver: str
     form: Compiled
 
-    def solve(self, tilt: Array | None = None, **options: Any) -> tuple[str, Array | None, Array | None]:
-        """Return (status, x, z) of the solver for the objective with `tilt` added to c.
+    def solve(self, **options: Any) -> tuple[str, Array | None, Array | None]:
+        """Return (status, x, z) of the solver.
 
         Nothing is assumed of the result. Solvers stop at absolute tolerances, so the objective is divided by
         the largest entry of c. The running call may end the solve, as in `run_solver`.
         """
         data = dict(self.form.data)
-        c = self.c if tilt is None else self.c + tilt
-        size = float(np.abs(c).max(initial=0.0)) or 1.0
-        data["c"] = c / size
+        size = float(np.abs(self.c).max(initial=0.0)) or 1.0
+        data["c"] = self.c / size
         if "P" in data:
             data["P"] = data["P"] / size
         solver = self.form.chain.solver

@@ -133,7 +133,7 @@ class SecondOrder(Orthant):
     def halves(self, v: Array) -> Array:
         """Return -J d / 2, one row for every cone."""
         half: Array = (v[:, :1] ** 2 - (v[:, 1:] ** 2).sum(axis=1, keepdims=True)) / 2
-        return half * (1 - 2 * self.interior())
+        return np.asarray(half * (1 - 2 * self.interior()))
 
     def polar(self, s: Array) -> Any:
         return -s / self.halves(s)

@@ -12,8 +12,8 @@ import numpy as np
 
 from kernelopt.certificates.boxes import Boxes, entries, without_attributes
 from kernelopt.certificates.conic.cones import ConeProgram, Interval, cone_program
-from kernelopt.certificates.conic.dual_cones import interior_point
 from kernelopt.certificates.conic.equilibration import Scaled, equilibrated
+from kernelopt.certificates.conic.lagrangian import gradient
 from kernelopt.certificates.conic.proofs import (
     completed,
     completed_point,
@@ -31,7 +31,7 @@ from kernelopt.validation import Array, Index
 
 ACCURATE_ITERATIONS = 10_000  # of SCS after Clarabel failed: a bound should not take as long as a solve
 SUFFICIENT_GAP = 1e-6  # of the primal value: a bound this close ends the search
-ACCEPTED_LOSS = 1e-8  # of the primal value: a larger loss is reduced by a multiplier further inside the cone
+SLOPE_ERROR = 1e-5  # of the largest sum of absolute values: the error of a solver's dual constraint
 NEGLIGIBLE_GAP = 1e-9  # of the primal value: a bound this close is not worth another correction
 POOR_GAP = 1e-3  # of the objective's terms: with a larger gap, dependent columns are looked for
 OBJECTIVE_MARGIN = 1e-3  # of the objective's terms: by how much the optimum may exceed a solver's value
@@ -39,7 +39,6 @@ CANCELLATION = 1e-3  # of the objective's terms: a smaller primal value is one o
 DEPENDENT = 1e-13  # relative to the largest singular value of columns of length one: rounding
 MAX_COLUMNS = 500  # limits the cost of the dense singular value decomposition
 MAX_RATIO = 2.0**16  # of a bound to the entries of x: wide, and far from the 1e13 at which rounding counts
-TILTS = (0.0, 1e-8, 1e-7, 1e-6, 1e-4)  # of the largest entry of c: from the solvers' tolerances upward
 
 
 class Bound(NamedTuple):
@@ -71,9 +70,7 @@ def conic_bound(
         lower = offset - b'z - 1/2 x'Px + sum_j min(r_j lo_j, r_j hi_j),
 
     where a column without bounds needs r_j = 0. z is the approximate multiplier of a solver. Its residual
-    in such columns is removed by a change of least local norm, which may leave the dual cone. Therefore the
-    problem is also solved with the objective tilted by t A'e, e in the interior of the dual cone: its
-    multiplier z gives A'(z + t e) = -c - Px, and z + t e is inside the cone.
+    in such columns is removed by a change of least local norm at z + t e, e in the interior of the dual cone.
 
     `units` are the units of the variables by id, powers of two; the program is scaled to them. `left` has the
     dual values of the first constraints, None where one is not known. The problem is solved only where the
@@ -101,12 +98,15 @@ def conic_bound(
         known = Interval(lower / scaled.columns, upper / scaled.columns)
         x = by_column(lambda v: value_of(v), np.nan) / scaled.columns
         with np.errstate(all="ignore"):  # a bound that overflows is -inf in the end
-            search = Search(scaled, known, np.nan_to_num(np.abs(x)), names, found)
+            search, solve_next = Search(scaled, known, np.nan_to_num(np.abs(x)), names, found), False
             if options is not None:
-                best = search.run(options)
-            elif search.from_dual_values(multiplier(stripped.problem, program, left), x, attained, tol):
-                return search.best
-        if best.value > -np.inf:
+                search.run(options)
+            else:
+                z = multiplier(stripped.problem, program, left)
+                solve_next = not search.from_dual_values(z, x, attained, tol)
+        if search.best.value > best.value or best.value == -np.inf:
+            best = search.best
+        if search.needs_bounds or (best.value > -np.inf and not solve_next):
             break
     return best
 
@@ -168,36 +168,21 @@ class Search:
         self.choices = (every,) if free.all() else (every, np.flatnonzero(free))
         self.objective_bound, self.box = -np.inf, known
         self.dependent: Index | None = None  # columns; None while it is not known whether there are any
-        self.best, self.loss = Bound(-np.inf, "no multiplier could be repaired"), np.inf
+        self.best, self.needs_bounds = Bound(-np.inf, "no multiplier could be repaired"), False
 
-    def run(self, options: dict[str, Any]) -> Bound:
-        """Return the best bound over tilts and corrections; the first near the primal value ends it.
-
-        A problem that is infeasible or unbounded ends it too.
-        """
+    def run(self, options: dict[str, Any]) -> None:
+        """Keep the bound of the multiplier, or the ray, that the solver returns."""
         program = self.program
-        scale = float(np.abs(program.c).max(initial=0.0)) or 1.0
-        for tilt in TILTS:
-            shift = tilt * scale * interior_point(program)
-            status, x, z = program.solve(program.A.T @ shift if tilt else None, **options)
-            if "nfeasible" in status and "Dual" not in status and z is not None:
-                ray = farkas(program, z, self.known)
-                if ray is not None:
-                    self.best = Bound(np.inf, "infeasible", self.scaled.rows * ray)
-                    break
-            if x is not None and ("Dual" in status or "unbounded" in status):
-                if tilt:  # the tilted problem is unbounded, the given one need not be
-                    break
-                why = f"{owner(program, self.names, x)} is unbounded in the relaxation: it needs bounds"
-                self.best = Bound(-np.inf, why)
-                break
-            if (
-                x is not None
-                and z is not None
-                and self.repair_and_keep(x, z, shift, bool(tilt), self.primal(x))
-            ):
-                break
-        return self.best
+        status, x, z = program.solve(**options)
+        infeasible = "nfeasible" in status and "Dual" not in status
+        ray = farkas(program, z, self.known) if infeasible and z is not None else None
+        if ray is not None:
+            self.best = Bound(np.inf, "infeasible", self.scaled.rows * ray)
+        elif x is not None and ("Dual" in status or "unbounded" in status):
+            why = f"{owner(program, self.names, x)} is unbounded in the relaxation: it needs bounds"
+            self.best = Bound(-np.inf, why)
+        elif x is not None and z is not None:
+            self.repair_and_keep(x, z, self.primal(x))
 
     def from_dual_values(self, z: Array, x: Array, attained: float, tol: float | None) -> bool:
         """Bound from dual values that a solve has left; return whether no solve is needed.
@@ -215,16 +200,16 @@ class Search:
         if ray is not None:
             self.best = Bound(np.inf, "infeasible", self.scaled.rows * ray)
             return True
-        close = self.repair_and_keep(x, z, np.zeros(z.size), True, attained) and np.isfinite(attained)
+        close = self.repair_and_keep(x, z, attained)
         if tol is None:
-            return close or determined
+            return determined or (close and np.isfinite(attained))
         return relative_gap(self.best.value, attained, program.terms(x)) <= tol
 
     def primal(self, x: Array) -> float:
         """Return the objective at x."""
         return float((self.program.c + self.program.P @ x / 2) @ x + self.program.offset)
 
-    def repair_and_keep(self, x: Array, z: Array, shift: Array, tilted: bool, primal: float) -> bool:
+    def repair_and_keep(self, x: Array, z: Array, primal: float) -> bool:
         """Correct a multiplier and keep a better bound; return whether it is close to `primal`.
 
         It is assumed that the optimum exceeds `primal`, about the objective at x, by less than a margin.
@@ -237,22 +222,32 @@ class Search:
         for columns in self.choices:
             if self.best.value > -np.inf and primal - self.best.value <= NEGLIGIBLE_GAP * abs(primal):
                 break
-            repaired = repaired_bound(program, self.box, x, z, shift, columns)
+            repaired = repaired_bound(program, self.box, x, z, columns)
             close = primal - repaired.value <= POOR_GAP * max(abs(primal), terms)
             if not close and self.restrict_dependent(x):
-                repaired = repaired_bound(program, self.box, x, z, shift, columns)
+                repaired = repaired_bound(program, self.box, x, z, columns)
             value = min(repaired.value, self.objective_bound)
             if value > self.best.value:
-                self.best, self.loss = Bound(value, self.condition()), repaired.loss
+                self.best = Bound(value, self.condition())
                 if self.found is not None and not (self.found and self.found[-1].value >= value):
                     self.found.append(self.best)
             elif self.best.value == -np.inf and repaired.unbounded_slopes.any():
-                name = owner(program, self.names, repaired.unbounded_slopes)
-                why = f"the dual constraint of {name} cannot be met exactly: it needs bounds"
-                self.best = Bound(-np.inf, why)
-        size = max(abs(primal), CANCELLATION * terms)
-        close = primal - self.best.value <= SUFFICIENT_GAP * size
-        return close and (tilted or self.loss <= ACCEPTED_LOSS * size)
+                self.best = Bound(-np.inf, self.without_minimum(x, z, repaired.unbounded_slopes))
+        return primal - self.best.value <= SUFFICIENT_GAP * max(abs(primal), CANCELLATION * terms)
+
+    def without_minimum(self, x: Array, z: Array, unbounded: Array) -> str:
+        """Return why a multiplier gives no bound, where slopes of the `unbounded` columns are not zero.
+
+        If z meets the equations of these columns up to a solver's error, the dual has no interior point near.
+        """
+        program, name = self.program, owner(self.program, self.names, unbounded)
+        slopes = np.abs(gradient(program, x).mid + program.A.T @ z)
+        sizes = np.abs(program.c) + abs(program.A).T @ np.abs(z)
+        self.needs_bounds = bool((slopes <= SLOPE_ERROR * sizes.max(initial=0.0))[unbounded != 0].all())
+        if not self.needs_bounds:
+            return f"the multipliers are far from the dual constraint of {name}"
+        given = f"bounds={{{name.removeprefix('variable ')}: (-R, R)}}"
+        return f"the dual has no interior point near: give {given}, R a bound of the entries at an optimum"
 
     def restrict_dependent(self, x: Array) -> bool:
         """Assume limits for columns that are dependent up to rounding; return whether there are new ones.

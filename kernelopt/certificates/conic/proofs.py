@@ -70,9 +70,11 @@ def corrected_multiplier(program: ConeProgram, columns: Index, z: Array, wanted:
     A, H = sp.csr_array(program.A[:, columns]), LocalMetric(program, z)
     with np.errstate(all="ignore"):
         solve = solved_normal_equations(A, H)
-        for _ in range(REFINEMENTS if solve is not None else 0):
-            z = z + H(A @ solve(wanted[columns] - A.T @ z))
-    return z if solve is not None and np.isfinite(z).all() else None
+        if solve is None:
+            return None
+        for _ in range(REFINEMENTS):
+            z = np.asarray(z + H(A @ solve(wanted[columns] - A.T @ z)))
+    return z if np.isfinite(z).all() else None
 
 
 REPAIRS = 9  # the step into the cone grows at least tenfold each time: from 1e-12 to 1e-4
@@ -87,10 +89,8 @@ NEGLIGIBLE = (1e-6, 0.0)  # of the largest entry: smaller entries of a ray are s
 ROUNDING_BITS = (6, 20, 30)  # after the binary point, to which a ray is rounded
 
 
-def repaired_bound(
-    program: ConeProgram, box: Interval, x: Array, z: Array, shift: Array, columns: Index
-) -> DualValue:
-    """Return the best bound found from multipliers near z + shift, for columns in `box`.
+def repaired_bound(program: ConeProgram, box: Interval, x: Array, z: Array, columns: Index) -> DualValue:
+    """Return the best bound found from multipliers near z, for columns in `box`.
 
     An attempt corrects A'z in the chosen columns (`corrected_multiplier`), which may leave the dual cone, and
     then moves z into the cone, which changes A'z again. While the loss of the bound is not negligible, the
@@ -100,7 +100,7 @@ def repaired_bound(
     near = into_dual_cone(program, z)
     if near is None:
         return best
-    slope, near, e = Ball(gradient(program, x).mid), near + shift, interior_point(program)
+    slope, e = Ball(gradient(program, x).mid), interior_point(program)
     one_sided = np.isfinite(box.lower).astype(float) - np.isfinite(box.upper)
     step = FIRST_STEP * float(np.abs(near).max(initial=0.0))
     for _ in range(REPAIRS):
@@ -160,7 +160,7 @@ def farkas(program: ConeProgram, z: Array, known: Interval) -> Array | None:
         present = significant_entries(program, z / size, threshold)
         ray = np.where(present, z / size, 0.0)
         for columns in (np.arange(n), np.flatnonzero(~known.bounded)):
-            bound = repaired_bound(zero_objective, box, np.zeros(n), ray, np.zeros(z.size), columns)
+            bound = repaired_bound(zero_objective, box, np.zeros(n), ray, columns)
             if bound.value > 0.0:
                 return bound.z
     # Where columns are dependent there is no correction, but a rounded ray may have A'z = 0 exactly.

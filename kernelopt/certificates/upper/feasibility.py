@@ -136,13 +136,9 @@ class FeasibleSet:
             point = self._read()
             if self._round_to_zero():
                 return self._read(), []
-            if self.conic and self.cones is None and not any(self.structure.constrained):
-                for near in points_inward(self.structure, point):
-                    self.evaluator.write(near)
-                    self._project_on_equalities()
-                    inner = None if self.violations() else self._read()
-                    if inner is not None:
-                        return self._towards_interior(point, inner)
+            near = self._local_interior(point)
+            if point is not None and near is not None:
+                return self._towards_interior(point, near)
         if self.inner is None:
             self.inner = self._combined_interior() or (self._interior_point() if self.conic else None)
         inner = self.inner
@@ -260,6 +256,17 @@ class FeasibleSet:
         self.evaluator.write(coordinates.cone.point(coordinates.centre))
         self._project_on_equalities()
         return None if self.violations() else self._read()
+
+    def _local_interior(self, point: Point | None) -> Point | None:
+        """Return a strictly feasible point near, by steps in the local metric, or None."""
+        if point is None or not self.conic or self.cones is not None or any(self.structure.constrained):
+            return None
+        for near in points_inward(self.structure, point):
+            self.evaluator.write(near)
+            self._project_on_equalities()
+            if not self.violations():
+                return self._read()
+        return None
 
     def _interior_point(self) -> Point | None:
         """Return a strictly feasible point by phase one, or None."""
