@@ -58,7 +58,8 @@ def certify(
     * lower: every alpha is projected on the dual domain of its loss, and every risk is replaced by
       its minorant l(alpha) - 1/2 <alpha alpha', K>. The minimum of this relaxation is bounded in closed form
       over simplices, l_p balls, ellipsoids and spectrahedra and with prices of the weights; by a search for
-      kernels near similarities; and otherwise by a corrected conic multiplier.
+      kernels near similarities; and otherwise by a corrected conic multiplier, from the dual values that the
+      last solve has left.
     * upper: the candidate is projected on the equalities and moved towards a strictly feasible point
       until the other constraints hold. There the objective is evaluated, every risk by a primal value.
 
@@ -86,7 +87,8 @@ def certify(
         `dual_value` is taken, which the last solve has left. They may be wrong.
     tol : float, optional
         Where a conic multiplier gives the bound, the problem is solved for a better one if the relative gap
-        exceeds `tol`. By default it is not solved again where the dual values determine the multiplier.
+        exceeds `tol`. By default that is only where the dual values prove no finite bound, or do not
+        determine the multipliers of atoms and attributes.
 
     Returns
     -------
