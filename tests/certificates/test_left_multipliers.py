@@ -1,0 +1,204 @@
+"""Certificates from the dual values that a solver of any kind has left in a problem."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from kernelopt.certificates.conic.cones import ConeProgram, cone_program
+from kernelopt.certificates.conic.dual_cones import LocalMetric, barrier_gradient, cones, interior_point
+from kernelopt.conic.compiled import dual_rows, flat_dual
+from kernelopt.errors import ParameterError, ShapeError
+
+
+@pytest.fixture
+def solves(monkeypatch):
+    """The conic solves that a certificate makes."""
+    made, solve = [], ConeProgram.solve
+    monkeypatch.setattr(ConeProgram, "solve", lambda self, **o: made.append(self) or solve(self, **o))
+    return made
+
+
+def max_cut(seed=0, n=8):
+    """min 1'y subject to Diag(y) - W >> 0."""
+    W = np.random.default_rng(seed).normal(size=(n, n))
+    y = cp.Variable(n, name="y")
+    return cp.Problem(cp.Minimize(cp.sum(y)), [cp.diag(y) - (W + W.T) >> 0])
+
+
+def every_cone(seed=0):
+    """Equations, inequalities of matrices, two second-order cones, a block, exponential and power cones."""
+    rng = np.random.default_rng(seed)
+    x, M = cp.Variable(3, name="x"), rng.normal(size=(2, 3))
+    S = cp.bmat([[x[0] + 2, x[1]], [x[1], x[2] + 2]])
+    constraints = [
+        cp.sum(x) == 0.5,
+        cp.reshape(cp.hstack([x, -x]), (2, 3), order="F") <= np.arange(1.0, 7.0).reshape(2, 3),
+        cp.SOC(cp.hstack([2.0, 3.0]), M.T @ cp.vstack([x[:2], x[1:]]).T, axis=0),
+        S >> 0,
+        cp.ExpCone(x[0], 1, 3 + x[1]),
+        cp.PowCone3D(x[0] + 2, x[1] + 2, x[2], 0.3),
+    ]
+    return cp.Problem(cp.Minimize(rng.normal(size=3) @ x), constraints)
+
+
+def linear_programme(seed=0):
+    rng = np.random.default_rng(seed)
+    x, A = cp.Variable(6, name="x", nonneg=True), rng.uniform(size=(4, 6))
+    return cp.Problem(cp.Maximize(rng.uniform(1, 2, size=6) @ x), [A @ x <= 1])
+
+
+def norms(seed=0):
+    """A problem whose auxiliary rows have no dual value that a user sees."""
+    rng = np.random.default_rng(seed)
+    x, A = cp.Variable(4, name="x"), rng.normal(size=(7, 4))
+    fit = cp.sum_squares(A @ x - rng.normal(size=7))
+    return cp.Problem(cp.Minimize(fit + cp.norm1(x)), [cp.norm(x, 2) <= 1])
+
+
+def test_dual_values_stand_where_the_solver_has_them():
+    """The multiplier is read back from cvxpy's dual values, for every kind of cone."""
+    problem = every_cone()
+    form = cone_program(problem).form
+    rng = np.random.default_rng(1)
+    z = rng.normal(size=form.data["b"].size)
+    rows = dual_rows(problem, form)
+    seen = np.zeros(z.size, dtype=bool)
+    zeros = np.zeros(form.data["c"].size)
+    answer = SimpleNamespace(status="Solved", x=zeros, z=z, s=z, obj_val=0.0, solve_time=0.0, iterations=0)
+    duals = form.chain.invert(answer, form.inverse).dual_vars
+    for constraint, found in zip(problem.constraints, rows, strict=True):
+        constraint.save_dual_value(duals[constraint.id])
+        np.testing.assert_allclose(flat_dual(constraint.dual_value), found.scale * z[found.row], rtol=1e-12)
+        seen[found.row] = True
+    assert seen.all()
+
+
+@pytest.mark.parametrize("solver", ["CLARABEL", "SCS"])
+@pytest.mark.parametrize("make", [max_cut, every_cone])
+def test_a_certificate_takes_no_solve_where_one_has_left_dual_values(make, solver, solves):
+    problem = make()
+    options = {"eps_abs": 1e-9, "eps_rel": 1e-9} if solver == "SCS" else {}
+    problem.solve(solver=solver, **options)
+    certificate = ko.certify(problem)
+    assert not solves
+    assert certificate.gap <= 1e-5
+    assert certificate.lower <= problem.value + 1e-6 * abs(problem.value)
+
+
+def test_signs_of_variables_and_maximisation(solves):
+    problem = linear_programme()
+    problem.solve()
+    certificate = ko.certify(problem)
+    assert not solves
+    assert certificate.gap <= 1e-7
+    assert certificate.lower - 1e-7 <= problem.value <= certificate.upper + 1e-7
+
+
+def test_auxiliary_rows_are_completed(solves):
+    problem = norms()
+    problem.solve(solver="CLARABEL")
+    certificate = ko.certify(problem)
+    assert certificate.gap <= 1e-5
+    assert certificate.lower <= problem.value * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_multipliers_of_another_problem_give_no_false_bound(seed, solves):
+    """The optimum is certified from its own dual values; no bound from wrong ones contradicts it."""
+    right, wrong = max_cut(seed), max_cut(seed + 10)
+    right.solve(solver="CLARABEL")
+    wrong.solve(solver="CLARABEL")
+    truth, (own,), (other,) = ko.certify(right), right.constraints, wrong.constraints
+    rng = np.random.default_rng(seed)
+    lies = [
+        other.dual_value,
+        -own.dual_value,
+        0 * own.dual_value,
+        1e8 * own.dual_value,
+        rng.normal(size=own.shape),
+        own.dual_value * np.nan,
+    ]
+    for lie in lies:
+        found = ko.certify(right, multipliers={own: lie})
+        assert found.lower <= truth.upper
+        assert found.upper >= truth.lower
+
+
+def test_tol_asks_for_a_solve(solves):
+    problem = max_cut()
+    problem.solve(solver="SCS", eps_abs=1e-2, eps_rel=1e-2)
+    loose = ko.certify(problem)
+    assert not solves
+    tight = ko.certify(problem, tol=1e-7)
+    assert solves
+    assert tight.lower > loose.lower
+    made = len(solves)
+    ko.certify(problem, tol=10 * loose.gap)
+    assert len(solves) == made
+
+
+def test_multipliers_are_checked():
+    problem = max_cut()
+    (constraint,) = problem.constraints
+    with pytest.raises(ShapeError, match=r"shapes of its dual value"):
+        ko.certify(problem, multipliers={constraint: np.ones(3)})
+    with pytest.raises(ParameterError, match=r"constraints of the problem"):
+        ko.certify(problem, multipliers={problem.variables()[0]: 1.0})
+    with pytest.raises(ParameterError, match=r"constraints of the problem"):
+        ko.certify(problem, multipliers=[1.0])
+    with pytest.raises(ParameterError, match=r"tol must be"):
+        ko.certify(problem, tol=-1.0)
+
+
+def test_without_interior_point_of_the_dual_bounds_are_asked_for():
+    """min x_2 over Q [[0, x_2], [x_2, x_1]] Q' >> 0: the optimum is 0, and the dual is infeasible."""
+    x = cp.Variable(2, name="x")
+    Q = np.array([[0.6, -0.8], [0.8, 0.6]])
+    problem = cp.Problem(cp.Minimize(x[1]), [Q @ cp.bmat([[0, x[1]], [x[1], x[0]]]) @ Q.T >> 0])
+    Z = Q @ np.array([[1e8, 0.5], [0.5, 1e-8]]) @ Q.T
+    given = {"multipliers": {problem.constraints[0]: Z}}
+    found = ko.certify(problem, {x: np.zeros(2)}, **given)
+    assert found.lower == -np.inf
+    assert "the dual has no interior point near: give bounds={x: (-R, R)}" in found.reason
+    bounded = ko.certify(problem, {x: np.zeros(2)}, bounds={x: (-10, 10)}, **given)
+    assert -0.1 <= bounded.lower <= bounded.upper <= 1e-2
+
+
+def test_a_ray_in_the_dual_values_proves_infeasibility(solves):
+    x = cp.Variable(2, name="x")
+    problem = cp.Problem(cp.Minimize(x[0]), [x[0] + x[1] >= 2, x[0] <= 0.5, x[1] <= 1])
+    certificate = ko.certify(problem, multipliers=dict(zip(problem.constraints, np.ones(3), strict=True)))
+    assert not solves
+    assert certificate.lower == certificate.upper == np.inf
+
+
+def programs():
+    yield cone_program(max_cut(n=5))
+    yield cone_program(max_cut(n=30))
+    yield cone_program(every_cone())
+
+
+@pytest.mark.parametrize("program", list(programs()), ids=["block", "large block", "every cone"])
+def test_the_local_metric_is_the_inverse_hessian(program):
+    """<V, H V> is positive, A'HA agrees with H, and H at the barrier's gradient maps s to it."""
+    rng = np.random.default_rng(3)
+    z = interior_point(program)
+    for cone in cones(program):
+        if type(cone).__name__ in ("Orthant", "SecondOrder", "Semidefinite"):
+            cone.of(z)[:] += 0.1 * rng.normal(size=cone.of(z).shape) / np.sqrt(cone.length)
+    H = LocalMetric(program, z)
+    A = program.A.tocsr()
+    dense = np.column_stack([H(a) for a in A.T.toarray()])
+    np.testing.assert_allclose(H.gram(A).toarray(), A.T @ dense, rtol=1e-9, atol=1e-9)
+    V = rng.normal(size=z.size)
+    assert V @ H(V) > 0
+    at = LocalMetric(program, barrier_gradient(program, z))
+    for cone in cones(program):
+        if type(cone).__name__ in ("Orthant", "SecondOrder", "Semidefinite"):
+            mapped, gradient = cone.of(at(z)), cone.of(barrier_gradient(program, z))
+            np.testing.assert_allclose(mapped, gradient, rtol=1e-8, atol=1e-8)
