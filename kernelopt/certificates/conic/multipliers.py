@@ -201,6 +201,7 @@ class Search:
             self.best = Bound(np.inf, "infeasible", self.scaled.rows * ray)
             return True
         close = self.repair_and_keep(x, z, attained)
+        self.needs_bounds = self.needs_bounds and determined  # completed entries may be the cause
         if tol is None:
             return determined or (close and np.isfinite(attained))
         return relative_gap(self.best.value, attained, program.terms(x)) <= tol
