@@ -222,7 +222,7 @@ def certificate_at(
         reason = "; ".join(filter(None, [reason, "no feasible point: " + violations_text(remaining)]))
     lower, upper = (attained, -bound.value) if structure.maximize else (bound.value, attained)
     if point is not None and not (reason or limited or assumed):
-        reason = rounding_note(lower, upper, gap_floor, bound.rounding)
+        reason = rounding_note(lower, upper, gap_floor, bound.rounding, bool(bounds))
     pairs = zip(structure.user_variables, structure.variables, strict=True)
     return Certificate(
         lower=lower,
@@ -241,8 +241,10 @@ def certificate_at(
     )
 
 
-def rounding_note(lower: float, upper: float, gap_floor: float, rounding: float) -> str:
+def rounding_note(lower: float, upper: float, gap_floor: float, rounding: float, given: bool) -> str:
     """Return a remark where two finite bounds contradict each other or rounding causes their gap."""
+    if lower > upper and given:
+        return "the given bounds do not hold at an optimum: a point outside of them is better. Widen bounds="
     if lower > upper:
         return (
             f"the bounds contradict each other by {lower - upper:.1e}: one of them is false, which is a "

@@ -169,6 +169,17 @@ def test_without_interior_point_of_the_dual_bounds_are_asked_for():
     assert -0.1 <= bounded.lower <= bounded.upper <= 1e-2
 
 
+def test_bounds_that_exclude_the_optimum_are_named():
+    problem = max_cut()
+    problem.solve(solver="CLARABEL")
+    (y,) = problem.variables()
+    wrong = ko.certify(problem, bounds={y: (y.value + 1, np.inf)})
+    assert wrong.lower > wrong.upper and wrong.gap == np.inf
+    assert wrong.reason == (
+        "the given bounds do not hold at an optimum: a point outside of them is better. Widen bounds="
+    )
+
+
 def test_a_ray_in_the_dual_values_proves_infeasibility(solves):
     x = cp.Variable(2, name="x")
     problem = cp.Problem(cp.Minimize(x[0]), [x[0] + x[1] >= 2, x[0] <= 0.5, x[1] <= 1])

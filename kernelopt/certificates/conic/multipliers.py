@@ -106,7 +106,8 @@ def conic_bound(
                 solve_next = not search.from_dual_values(z, x, attained, tol)
         if search.best.value > best.value or best.value == -np.inf:
             best = search.best
-        if search.needs_bounds or (best.value > -np.inf and not solve_next):
+        stuck = options is None and tol is None and search.needs_bounds  # `tol` asks for another solve
+        if stuck or (best.value > -np.inf and not solve_next):
             break
     return best
 
@@ -248,7 +249,10 @@ class Search:
         if not self.needs_bounds:
             return f"the multipliers are far from the dual constraint of {name}"
         given = f"bounds={{{name.removeprefix('variable ')}: (-R, R)}}"
-        return f"the dual has no interior point near: give {given}, R a bound of the entries at an optimum"
+        return (
+            f"the dual has no interior point near: give {given}, R a bound of the entries at an optimum, or tol "
+            "for another solve"
+        )
 
     def restrict_dependent(self, x: Array) -> bool:
         """Assume limits for columns that are dependent up to rounding; return whether there are new ones.
