@@ -173,7 +173,8 @@ def test_bounds_that_exclude_the_optimum_are_named():
     problem = max_cut()
     problem.solve(solver="CLARABEL")
     (y,) = problem.variables()
-    wrong = ko.certify(problem, bounds={y: (y.value + 1, np.inf)})
+    nothing = {problem.constraints[0]: np.zeros((8, 8))}
+    wrong = ko.certify(problem, bounds={y: (y.value + 1, np.inf)}, multipliers=nothing)
     assert wrong.lower > wrong.upper and wrong.gap == np.inf
     assert wrong.reason == (
         "the given bounds do not hold at an optimum: a point outside of them is better. Widen bounds="

@@ -74,14 +74,22 @@ def test_tables_fit_a_terminal_of_eighty_columns(monkeypatch, capsys):
         assert max(len(Text.from_ansi(text).plain) for text in printed.splitlines()) <= 80
 
 
+EDGES = ((1, 2), (2, 3), (3, 4), (4, 5), (1, 5))
+CYCLE = "\n".join(
+    ["6", "1", "5", "1 0 0 0 0 0"]
+    + [f"0 1 {i} {j} 1" for i in range(1, 6) for j in range(i, 6)]
+    + [f"1 1 {i} {i} 1" for i in range(1, 6)]
+    + [f"{k} 1 {i} {j} 1" for k, (i, j) in enumerate(EDGES, 2)]
+)  # min t with t I + sum x_ij (E_ij + E_ji) >> J over the edges
+
+
 @every(
     ("command", "said"),
     [
         ("", "required"),
         ("dance", "invalid choice"),
         ("fitt", "Did you mean fit?"),
-        ("certify wine.npz", "takes no file. `kernelopt report MODEL --data DATA` proves"),
-        ("certify --sise 8", "unrecognized arguments: --sise 8. Did you mean --size?"),
+        ("certify --sise 8", "unrecognized arguments: --sise. Did you mean --size?"),
         (f"{FIT} --drop ash a.csv", "--drop has taken 'a.csv': write DATA before the"),
         (f"{FIT} --drop ash --raw", "arguments are required: DATA\n"),
         (f"{FIT} wine.csv --categorial sex", "Did you mean --categorical?"),
@@ -207,6 +215,35 @@ def test_certify_runs_solvers_by_problems():
         else:
             assert row["status"] in ("optimal", "optimal_inaccurate") and row["seconds"] > 0
             assert max(row[m] for m in ("error", "gap", "infeasibility", "complementarity")) <= 1e-4
+
+
+def test_certify_proves_what_solvers_claim_of_a_file(tmp_path):
+    """The theta number of the cycle of five points is the root of 5; a contradiction is proved."""
+    (tmp_path / "theta.dat-s").write_text(CYCLE)
+    done = ran(f"certify {tmp_path / 'theta.dat-s'} --solver CLARABEL SCS --json")
+    found = json.loads(done.out)
+    assert done.status == 0 and [row["solver"] for row in found["rows"]] == ["CLARABEL", "SCS"]
+    for row in found["rows"]:
+        assert row["lower"] <= 5**0.5 * (1 + 1e-15) and 5**0.5 * (1 - 1e-15) <= row["upper"]
+        assert row["gap"] <= 1e-6 and row["claimed"] == pytest.approx(5**0.5, rel=1e-3)
+    (tmp_path / "none.dat-s").write_text(
+        "1\n1\n-2\n1.0\n0 1 1 1 1.0\n0 1 2 2 1.0\n1 1 1 1 1.0\n1 1 2 2 -1.0\n"
+    )
+    done = ran(f"certify {tmp_path / 'none.dat-s'}")
+    assert done.status == 0 and "infeasible" in done.out
+    (tmp_path / "bad.dat-s").write_text(CYCLE.replace("0 1 1 1 1", "0 1 1 9 1"))
+    done = ran(f"certify {tmp_path / 'bad.dat-s'}")
+    assert done.status == 1 and "in line 5" in done.err
+
+
+def test_certify_takes_a_bound_where_the_dual_has_no_interior(tmp_path):
+    """min x_2 with [[0, x_2], [x_2, x_1]] >> 0, rotated: the optimum 0 is no value of the dual."""
+    rows = ["1 1 1 1 0.64", "1 1 1 2 -0.48", "1 1 2 2 0.36", "2 1 1 1 -0.96", "2 1 1 2 -0.28", "2 1 2 2 0.96"]
+    (tmp_path / "flat.dat-s").write_text("\n".join(["2", "1", "2", "0 1", *rows]))
+    free = json.loads(ran(f"certify {tmp_path / 'flat.dat-s'} --solver SCS --json").out)["rows"][0]
+    held = json.loads(ran(f"certify {tmp_path / 'flat.dat-s'} --solver SCS --bound 10 --json").out)["rows"][0]
+    assert free["lower"] == "-inf" and free["reason"]
+    assert -1.0 <= held["lower"] <= 0 <= held["upper"]
 
 
 def test_a_false_bracket_is_an_exit_status_of_one(monkeypatch):

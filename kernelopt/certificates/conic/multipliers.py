@@ -250,8 +250,8 @@ class Search:
             return f"the multipliers are far from the dual constraint of {name}"
         given = f"bounds={{{name.removeprefix('variable ')}: (-R, R)}}"
         return (
-            f"the dual has no interior point near: give {given}, R a bound of the entries at an optimum, or tol "
-            "for another solve"
+            f"the dual has no interior point near: give {given}, R a bound of the entries at an optimum, or "
+            "tol for another solve"
         )
 
     def restrict_dependent(self, x: Array) -> bool:
