@@ -14,7 +14,8 @@ import numpy as np
 
 from kernelopt.certificates.gap import relative_gap
 from kernelopt.certificates.lower.choices import Route
-from kernelopt.certificates.statements.columns import Source
+from kernelopt.certificates.statements.columns import BeyondFractionsError, Source
+from kernelopt.certificates.statements.statement import save_claims
 from kernelopt.errors import ConditionWarning, MethodError
 from kernelopt.learner import BlockMachine, Machine
 from kernelopt.plain_tables import html_table
@@ -128,6 +129,12 @@ class Certificate:
         any rounding error. They are computed for the file and usually differ from `lower` and `upper` in
         the last digits. See docs/certificates.md.
 
+        A problem without risks is stated as a programme over linear, second-order and semidefinite cones. It
+        is solved once more, and the numbers of the solver are changed until all equations hold exactly.
+        Where that is too costly, the file has `lower` and `upper` alone: they are rigorous in floating point
+        (Jansson, Chaykin and Keil, SIAM J. Numer. Anal. 46 (2007)), and the checker says `INVALID` with
+        that reason.
+
         With m kernels on n points it takes about 4e-6 n^2 (m + 2) + 2.5e-8 n^3 seconds: one at n = 200 and
         m = 5. A terminal shows what is being done and the predicted seconds.
 
@@ -173,6 +180,8 @@ class Certificate:
             left = max(0.0, expected - (time.perf_counter() - began))
             line.show(f"save: the bounds in fractions ({about}, {left:.0f} s are left)", expected)
             return statement.save(path)
+        except BeyondFractionsError:
+            return save_claims(path, self.lower, self.upper)
         finally:
             line.close()
 
@@ -187,8 +196,8 @@ class Certificate:
             raise MethodError(
                 "save the fitted estimator or the solution instead, by its own save(path): the file has the "
                 "certificate, and certify(X, y) of the estimator, or of what kernelopt.load returns, proves "
-                "it again. A certificate alone can be saved of one risk over a ball or a trace, of an "
-                f"alignment and of a triplet programme, got another problem: {self.source}."
+                "it again. A certificate alone can be saved of one risk over a ball or a trace, and of "
+                f"problems without risks, got another problem: {self.source}."
             )
         return self.source
 

@@ -17,6 +17,7 @@ from kernelopt.certificates.lower.choices import best_bound
 from kernelopt.certificates.statements.aligned import read_alignment
 from kernelopt.certificates.statements.columns import Source
 from kernelopt.certificates.statements.learning import read_learning
+from kernelopt.certificates.statements.programs import read_programme
 from kernelopt.certificates.upper.candidates import (
     Bounds,
     as_alphas,
@@ -269,4 +270,4 @@ def read_source(structure: Structure) -> Source | str:
     if not isinstance(learning, str) or structure.risks:
         return learning
     alignment = read_alignment(structure)
-    return alignment if not isinstance(alignment, str) else f"{learning}; {alignment}"
+    return read_programme(structure) if isinstance(alignment, str) else alignment

@@ -31,6 +31,7 @@ LARGEST_ORDER = 2**15 - 1  # of a matrix: sums of so many products of 24-bit dig
 LARGEST_NUMERATOR, LARGEST_DENOMINATOR = 10_000, 64  # of the exponent p of a ball
 POWERS = 2**48  # sum of the squares of the bits of all powers that one test computes
 FACTOR_BITS = 120  # from the lowest to the highest bit of the entries of a factor
+FLOATING = "claimed without a proof in fractions: rigorous in floating point (Jansson, Chaykin and Keil 2007)"
 SEAL = 64  # hexadecimal digits at the end of a file
 NUMBER = re.compile(rf"-?(0|[1-9][0-9]{{0,{DIGITS - 1}}})(/[1-9][0-9]{{0,{DIGITS - 1}}})?")
 EXPONENT = re.compile(r"[1-9][0-9]{0,4}(/[1-9][0-9]?)?")
@@ -185,6 +186,10 @@ def opened(raw: bytes) -> tuple[Any, Any, Any]:
     demand(hashlib.sha256(raw[:-SEAL]).hexdigest().encode() == raw[-SEAL:], "it must end with its SHA-256")
     files = members(raw)
     demand("certificate.json" not in files, f"it must have the format {FORMAT}, not 1: save it again")
+    if "floating.json" in files:
+        claims = read_json(files["floating.json"], "floating.json", {"lower": "double", "upper": "double"})
+        low, high = (float.fromhex(claims[k]) for k in ("lower", "upper"))
+        raise ValueError(f"{low!r} <= optimum <= {high!r} is {FLOATING}")
     S = read_json(files["statement.json"], "statement.json", STATEMENT)
     W = read_json(files["witness.json"], "witness.json", witness_form(S))
     shapes = {name: shape for part in schema(S) for name, shape in part.items()}

@@ -11,7 +11,7 @@ from cvxpy.constraints import Inequality
 from scipy.optimize import lsq_linear
 
 from kernelopt.certificates.statements.columns import (
-    Source,
+    KernelSource,
     column_names,
     matrices_by_column,
     read_cone,
@@ -40,7 +40,7 @@ from kernelopt.validation import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Alignment(Source):
+class Alignment(KernelSource):
     """max gain'x + constant over |sum_j x_j K_j|_F <= radius and x >= 0 or sum_j x_j G_j >> 0."""
 
     gain: Array

@@ -11,6 +11,7 @@ import numpy as np
 
 from kernelopt.certificates.statements.statement import Statement
 from kernelopt.certificates.statements.witness import exact_seconds
+from kernelopt.errors import KerneloptError
 from kernelopt.grams import Grams
 from kernelopt.language.terms import terms
 from kernelopt.structure.ball import kernels_by_variable
@@ -21,9 +22,30 @@ Variables = tuple[tuple[str, int, bool], ...]  # name, number of entries, whethe
 Cone = tuple[tuple[int, Grams], ...]  # columns j, each with its matrix G_j
 
 
-@dataclass(frozen=True, eq=False)
+class BeyondFractionsError(KerneloptError):
+    """No bound of a problem is proved in fractions at an acceptable cost."""
+
+
 class Source(ABC):
-    """A problem in a form that can be stated with the witness of a certificate. It can be pickled.
+    """A problem in a form that can be stated with the witness of a certificate. It can be pickled."""
+
+    @property
+    @abstractmethod
+    def seconds(self) -> float:
+        """The predicted seconds of a statement and of its bounds in fractions."""
+
+    @abstractmethod
+    def statement(self) -> Statement:
+        """Return the problem in plain numbers, without a witness."""
+
+    @abstractmethod
+    def prove(self, statement: Statement, certificate: Any) -> None:
+        """Set a witness near the point and the dual variables of a certificate."""
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSource(Source):
+    """A problem over combinations of kernels.
 
     Attributes
     ----------
@@ -41,17 +63,8 @@ class Source(ABC):
 
     @property
     def seconds(self) -> float:
-        """The predicted seconds of a statement and of its bounds in fractions."""
         points = self.cone[0][1].n_points if self.cone else 0
         return exact_seconds(len(self.kernels), self.kernels.n_points) + exact_seconds(len(self.cone), points)
-
-    @abstractmethod
-    def statement(self) -> Statement:
-        """Return the problem in plain numbers, without a witness."""
-
-    @abstractmethod
-    def prove(self, statement: Statement, certificate: Any) -> None:
-        """Set a witness near the point and the dual variables of a certificate."""
 
 
 def read_variables(structure: Structure) -> Variables:

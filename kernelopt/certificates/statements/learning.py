@@ -12,7 +12,7 @@ from cvxpy.constraints import Inequality
 from cvxpy.constraints.zero import Equality
 
 from kernelopt.certificates.statements.columns import (
-    Source,
+    KernelSource,
     column_names,
     matrices_by_column,
     read_cone,
@@ -51,7 +51,7 @@ class WeightBound:
 
 
 @dataclass(frozen=True, eq=False)
-class Learning(Source):
+class Learning(KernelSource):
     """min price * risk(sum_j x_j K_j) + offset over weights x with a bound, and a cone for free signs."""
 
     y: Array

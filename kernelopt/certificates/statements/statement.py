@@ -203,15 +203,26 @@ class Statement:
         members = {f"{name}.json": checker().canonical(document) for name, document in documents.items()}
         for name, a in arrays.items():
             members[name + SUFFIX] = checker().header(name, a.shape) + a.tobytes()
-        with replacing(path) as file:
-            packed = io.BytesIO()
-            with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
-                archive.comment = b"0" * checker().SEAL
-                for name, content in members.items():
-                    archive.writestr(zipfile.ZipInfo(name, EARLIEST), content)
-            raw = packed.getvalue()[: -checker().SEAL]
-            file.write(raw + hashlib.sha256(raw).hexdigest().encode())
-        return Path(path)
+        return write_sealed(path, members)
+
+
+def save_claims(path: str | Path, lower: float, upper: float) -> Path:
+    """Write a file with bounds that hold rigorously in floating point, without a proof; return its path."""
+    claims = {"lower": float(lower).hex(), "upper": float(upper).hex()}
+    return write_sealed(path, {"floating.json": checker().canonical(claims)})
+
+
+def write_sealed(path: str | Path, members: dict[str, bytes]) -> Path:
+    """Write an archive whose comment is the SHA-256 of all bytes before it; return its path."""
+    with replacing(path) as file:
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
+            archive.comment = b"0" * checker().SEAL
+            for name, content in members.items():
+                archive.writestr(zipfile.ZipInfo(name, EARLIEST), content)
+        raw = packed.getvalue()[: -checker().SEAL]
+        file.write(raw + hashlib.sha256(raw).hexdigest().encode())
+    return Path(path)
 
 
 def fraction_text(v: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from math import ceil, floor, frexp
+from math import ceil, floor, frexp, lcm
 from types import ModuleType
 from typing import Any
 
@@ -157,17 +157,25 @@ def exact_solution(S: Any, t: Any) -> list[Fraction] | None:
 
 
 def eliminated(rows: list[list[Fraction]], columns: int) -> list[int]:
-    """Bring rows to the reduced echelon form of their first columns; return the columns of the pivots."""
-    pivots: list[int] = []
+    """Bring rows to the reduced echelon form of their first columns; return the columns of the pivots.
+
+    The elimination of Bareiss (Math. Comp. 22 (1968)) works in integers, all of which are minors: their
+    digits grow in proportion to the number of pivots, and no common divisor is computed before the end.
+    """
+    scales = [lcm(*(v.denominator for v in row)) for row in rows]
+    whole = [[int(v * d) for v in row] for row, d in zip(rows, scales, strict=True)]
+    M, pivots, last = np.array(whole, dtype=object).reshape(len(rows), -1), list[int](), 1
+    others = np.arange(M.shape[1])  # the columns that are no pivots
     for j in range(columns):
         top = len(pivots)
-        at = next((i for i in range(top, len(rows)) if rows[i][j]), None)
+        at = next((i for i in range(top, len(M)) if M[i, j]), None)
         if at is None:
             continue
-        rows[top], rows[at] = rows[at], rows[top]
-        pivot = rows[top] = [v / rows[top][j] for v in rows[top]]
-        for i, row in enumerate(rows):
-            if i != top and row[j]:
-                rows[i] = [u - row[j] * v for u, v in zip(row, pivot, strict=True)]
+        M[[top, at]] = M[[at, top]]
+        pivot, others = M[top].copy(), others[others != j]
+        M[:, others] = (pivot[j] * M[:, others] - np.outer(M[:, j], pivot[others])) // last
+        M[top], last = pivot, pivot[j]
         pivots.append(j)
+    M[:, pivots] = last * np.eye(len(M), len(pivots), dtype=object)
+    rows[:] = [[Fraction(v, last) for v in row] for row in M.tolist()]
     return pivots
