@@ -74,13 +74,13 @@ class Cone:
         """Return minus the gradient of the barrier at s inside the cones; an interior point without one."""
         return self.interior()
 
-    def scaled(self, v: Array, V: Array, reach: float) -> Any:
-        """Return H V, with H as in `LocalMetric`; `reach` is the largest entry of all multipliers."""
-        return reach**2 * V
+    def scaled(self, v: Array, V: Array) -> Any:
+        """Return H V, with H as in `LocalMetric`."""
+        return V
 
-    def gram(self, v: Array, A: sp.csr_array, reach: float) -> sp.csc_array:
+    def gram(self, v: Array, A: sp.csr_array) -> sp.csc_array:
         """Return A'HA, for the rows A of these cones."""
-        diagonal = np.ravel(self.scaled(v, np.ones_like(v), reach))
+        diagonal = np.ravel(self.scaled(v, np.ones_like(v)))
         return sp.csc_array(A.T @ (sp.diags_array(diagonal) @ A))
 
 
@@ -105,7 +105,7 @@ class Orthant(Cone):
     def polar(self, s: Array) -> Any:
         return 1 / s
 
-    def scaled(self, v: Array, V: Array, reach: float) -> Any:
+    def scaled(self, v: Array, V: Array) -> Any:
         return v * v * V
 
 
@@ -138,10 +138,10 @@ class SecondOrder(Orthant):
     def polar(self, s: Array) -> Any:
         return -s / self.halves(s)
 
-    def scaled(self, v: Array, V: Array, reach: float) -> Any:
+    def scaled(self, v: Array, V: Array) -> Any:
         return self.halves(v) * V + v * (v * V).sum(axis=1, keepdims=True)
 
-    def gram(self, v: Array, A: sp.csr_array, reach: float) -> sp.csc_array:
+    def gram(self, v: Array, A: sp.csr_array) -> sp.csc_array:
         rows = sp.csr_array((v.ravel(), np.arange(v.size), np.arange(0, v.size + 1, self.length))) @ A
         return sp.csc_array(A.T @ (sp.diags_array(self.halves(v).ravel()) @ A) + rows.T @ rows)
 
@@ -201,14 +201,14 @@ class Semidefinite(Orthant):
     def polar(self, s: Array) -> Any:
         return self.program.vectorized(np.linalg.inv(self.program.matrix(s[0], self.parameter).mid))[None]
 
-    def scaled(self, v: Array, V: Array, reach: float) -> Any:
+    def scaled(self, v: Array, V: Array) -> Any:
         """Z V Z; with many columns (1/n tr Z)^2 V, so that A'HA stays sparse."""
         Z, matrix = self.program.matrix(v[0], self.parameter).mid, self.program.matrix
         if self.program.c.size > MAX_DENSE:
             return (np.trace(Z) / self.parameter) ** 2 * V
         return self.program.vectorized(Z @ matrix(V[0], self.parameter).mid @ Z)[None]
 
-    def gram(self, v: Array, A: sp.csr_array, reach: float) -> sp.csc_array:
+    def gram(self, v: Array, A: sp.csr_array) -> sp.csc_array:
         """<F_k, Z F_l Z> for the matrices F of the columns.
 
         Small blocks form the matrix of F -> ZFZ in the scaled triangle. For large ones the columns are taken
@@ -216,7 +216,7 @@ class Semidefinite(Orthant):
         """
         used = np.unique(A.indices)
         if self.program.c.size > MAX_DENSE or not used.size:
-            return super().gram(v, A, reach)
+            return super().gram(v, A)
         Z, (first, second) = (
             self.program.matrix(v[0], self.parameter).mid,
             self.program.triangle(self.parameter),
@@ -363,8 +363,9 @@ class LocalMetric:
 
     The point z + Delta is in the cone where |Delta|_z < 1 (Nesterov and Nemirovskii, Interior-point
     polynomial algorithms (1994), theorem 2.1.1). A change of least norm |Delta|_z is large where z is far
-    inside, and small near the boundary. Free rows have the square of the largest entry of z, rows of
-    exponential and power cones z_i^2, for which nothing is proved.
+    inside, and small near the boundary. Free rows have H = 1, rows of exponential and power cones z_i^2, for
+    which nothing is proved. H is formed at z divided by its largest entry where this exceeds 1: the change of
+    least norm is the same, and no square overflows.
 
     Parameters
     ----------
@@ -373,19 +374,18 @@ class LocalMetric:
     """
 
     def __init__(self, program: ConeProgram, z: Array) -> None:
-        self.cones, self.z, self.program = cones(program), z, program
-        self.reach = max(float(np.abs(z).max(initial=0.0)), 1.0)
+        self.cones, self.z = cones(program), z / max(float(np.abs(z).max(initial=0.0)), 1.0)
 
     def __call__(self, V: Array) -> Array:
         """Return H V."""
         found = np.zeros(V.size)
         for cone in self.cones:
-            cone.of(found)[:] = cone.scaled(cone.of(self.z), cone.of(V), self.reach)
+            cone.of(found)[:] = cone.scaled(cone.of(self.z), cone.of(V))
         return found
 
     def gram(self, A: sp.csr_array) -> sp.csc_array:
         """Return A'HA for a matrix with the rows of the program."""
         found = sp.csc_array((A.shape[1], A.shape[1]))
         for cone in self.cones:
-            found = found + cone.gram(cone.of(self.z), A[cone.rows], self.reach)
+            found = found + cone.gram(cone.of(self.z), A[cone.rows])
         return found
