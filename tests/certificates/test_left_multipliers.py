@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
+from formulations import lp_norm
 from kernelopt.certificates.conic.cones import ConeProgram, cone_program
 from kernelopt.certificates.conic.dual_cones import LocalMetric, barrier_gradient, cones, interior_point
+from kernelopt.certificates.conic.proofs import corrected_multiplier
 from kernelopt.conic.compiled import dual_rows, flat_dual
 from kernelopt.errors import ParameterError, ShapeError
 
@@ -181,6 +183,34 @@ def test_bounds_that_exclude_the_optimum_are_named():
     )
 
 
+@pytest.mark.parametrize("size", [1e3, 1e200])
+def test_the_correction_of_a_large_multiplier_is_finite(size):
+    """No square of a large multiplier overflows."""
+    program = cone_program(max_cut(n=5))
+    z, columns = interior_point(program), np.arange(program.c.size)
+    wanted = program.A.T @ z + 0.1
+    found = corrected_multiplier(program, columns, size * z, size * wanted)
+    np.testing.assert_allclose(found / size, corrected_multiplier(program, columns, z, wanted), rtol=1e-12)
+
+
+def test_a_problem_whose_multipliers_one_solver_cannot_find_goes_to_the_next():
+    """Clarabel stops early on the equilibrated program of this dual, which has power cones."""
+    entry = next(entry for entry in lp_norm.CATALOGUE if entry.name == "lp_norm.block_norm")
+    certificate = ko.solve(entry.example(np.random.default_rng(1)).dual(), tol=1e-6).certificate
+    assert certificate.gap <= 1e-6
+
+
+def test_a_maximum_determinant_has_a_lower_bound():
+    """The dual cone of exponentials is entered along a direction which the equations leave free."""
+    rng = np.random.default_rng(0)
+    S, X = np.cov(rng.standard_normal((3, 30))), cp.Variable((3, 3), symmetric=True)
+    problem = cp.Problem(cp.Minimize(cp.trace(S @ X) - cp.log_det(X)))
+    problem.solve(solver="CLARABEL")
+    certificate = ko.certify(problem)
+    assert certificate.gap <= 1e-6
+    assert certificate.lower <= 3 + np.linalg.slogdet(S)[1] + 1e-9 <= certificate.upper + 2e-9
+
+
 def test_a_ray_in_the_dual_values_proves_infeasibility(solves):
     x = cp.Variable(2, name="x")
     problem = cp.Problem(cp.Minimize(x[0]), [x[0] + x[1] >= 2, x[0] <= 0.5, x[1] <= 1])
@@ -197,7 +227,7 @@ def programs():
 
 @pytest.mark.parametrize("program", list(programs()), ids=["block", "large block", "every cone"])
 def test_the_local_metric_is_the_inverse_hessian(program):
-    """<V, H V> is positive, A'HA agrees with H, and H at the barrier's gradient maps s to it."""
+    """<V, H V> is positive, A'HA agrees with H, and H at the gradient g of the barrier maps s to g."""
     rng = np.random.default_rng(3)
     z = interior_point(program)
     for cone in cones(program):
@@ -209,8 +239,8 @@ def test_the_local_metric_is_the_inverse_hessian(program):
     np.testing.assert_allclose(H.gram(A).toarray(), A.T @ dense, rtol=1e-9, atol=1e-9)
     V = rng.normal(size=z.size)
     assert V @ H(V) > 0
-    at = LocalMetric(program, barrier_gradient(program, z))
+    g = barrier_gradient(program, z)
+    at, square = LocalMetric(program, g), max(np.abs(g).max(), 1.0) ** 2  # H is formed at g / sqrt(square)
     for cone in cones(program):
         if type(cone).__name__ in ("Orthant", "SecondOrder", "Semidefinite"):
-            mapped, gradient = cone.of(at(z)), cone.of(barrier_gradient(program, z))
-            np.testing.assert_allclose(mapped, gradient, rtol=1e-8, atol=1e-8)
+            np.testing.assert_allclose(square * cone.of(at(z)), cone.of(g), rtol=1e-8, atol=1e-8)

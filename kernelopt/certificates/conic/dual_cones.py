@@ -249,7 +249,7 @@ class Exponential(Orthant):
         return 3
 
     def interior(self) -> Any:
-        return np.array([-1.0, 0.0, 1.0])
+        return np.array([-1.0, 1.0, 1.0])
 
     def inside(self, v: Ball) -> Array | None:
         """The exponent is limited."""

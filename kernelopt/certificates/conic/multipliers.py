@@ -75,7 +75,8 @@ def conic_bound(
     `units` are the units of the variables by id, powers of two; the program is scaled to them. `left` has the
     dual values of the first constraints, None where one is not known. The problem is solved only where the
     gap between their bound and `attained`, a value of the objective, exceeds `tol`. Without a `tol` that is
-    where the dual values do not determine z and the bound is not close.
+    where the dual values do not determine z and the bound is not close. Where the bound from a solver is
+    poor, the next solver is tried.
 
     Every improved bound is appended to `found` as soon as it is known, so that the caller has the best one
     even where `Stopped` ends a solve, which is passed on.
@@ -98,9 +99,9 @@ def conic_bound(
         known = Interval(lower / scaled.columns, upper / scaled.columns)
         x = by_column(lambda v: value_of(v), np.nan) / scaled.columns
         with np.errstate(all="ignore"):  # a bound that overflows is -inf in the end
-            search, solve_next = Search(scaled, known, np.nan_to_num(np.abs(x)), names, found), False
+            search = Search(scaled, known, np.nan_to_num(np.abs(x)), names, found)
             if options is not None:
-                search.run(options)
+                solve_next = search.run(options)
             else:
                 z = multiplier(stripped.problem, program, left)
                 solve_next = not search.from_dual_values(z, x, attained, tol)
@@ -171,8 +172,8 @@ class Search:
         self.dependent: Index | None = None  # columns; None while it is not known whether there are any
         self.best, self.needs_bounds = Bound(-np.inf, "no multiplier could be repaired"), False
 
-    def run(self, options: dict[str, Any]) -> None:
-        """Keep the bound of the multiplier, or the ray, that the solver returns."""
+    def run(self, options: dict[str, Any]) -> bool:
+        """Keep the bound of the solver's multiplier, or its ray; return whether the bound is poor."""
         program = self.program
         status, x, z = program.solve(**options)
         infeasible = "nfeasible" in status and "Dual" not in status
@@ -183,7 +184,10 @@ class Search:
             why = f"{owner(program, self.names, x)} is unbounded in the relaxation: it needs bounds"
             self.best = Bound(-np.inf, why)
         elif x is not None and z is not None:
-            self.repair_and_keep(x, z, self.primal(x))
+            primal = self.primal(x)
+            self.repair_and_keep(x, z, primal)
+            return self.best.value < primal - POOR_GAP * max(abs(primal), program.terms(x))
+        return False
 
     def from_dual_values(self, z: Array, x: Array, attained: float, tol: float | None) -> bool:
         """Bound from dual values that a solve has left; return whether no solve is needed.
