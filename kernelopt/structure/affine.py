@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from cvxpy.atoms.affine.add_expr import AddExpression
 from cvxpy.atoms.affine.binary_operators import MulExpression
+from cvxpy.atoms.affine.diag import diag_mat
 from cvxpy.atoms.affine.index import index
 from cvxpy.atoms.affine.reshape import reshape
 from cvxpy.atoms.affine.sum import Sum
@@ -50,10 +51,10 @@ class Affine(NamedTuple):
 def affine(expression: cp.Expression) -> Affine | None:
     """Return the coefficients of an affine expression.
 
-    Sums, negatives, totals, traces, parts and other shapes of variables and constants are read from their
-    terms: these are the frequent cases. For all others the constant is the value of a copy of the expression
-    at zero, and the matrices are the gradients of that copy. The values of the given variables are neither
-    read nor changed.
+    Sums, negatives, totals, traces, diagonals, parts and other shapes of variables and constants are read
+    from their terms: these are the frequent cases. For all others the constant is the value of a copy of the
+    expression at zero, and the matrices are the gradients of that copy. The values of the given variables are
+    neither read nor changed.
 
     Returns
     -------
@@ -74,7 +75,7 @@ def affine(expression: cp.Expression) -> Affine | None:
     elif isinstance(expression, NegExpression):
         read = affine(expression.args[0])
         return None if read is None else read.mapped(np.negative, operator.neg)
-    elif isinstance(expression, reshape | index | Trace):
+    elif isinstance(expression, reshape | index | diag_mat | Trace):
         entries, inside = entries_of(expression), expression.args[0]
         if isinstance(inside, cp.Variable):
             chosen = Affine(np.zeros(entries.size), {inside: unit_rows(entries, inside.size)})
