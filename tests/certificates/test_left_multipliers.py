@@ -12,6 +12,7 @@ import kernelopt as ko
 from formulations import lp_norm
 from kernelopt.certificates.conic.cones import ConeProgram, cone_program
 from kernelopt.certificates.conic.dual_cones import LocalMetric, barrier_gradient, cones, interior_point
+from kernelopt.certificates.conic.exponential_cones import Exponential, Power
 from kernelopt.certificates.conic.proofs import corrected_multiplier
 from kernelopt.conic.compiled import dual_rows, flat_dual
 from kernelopt.errors import ParameterError, ShapeError
@@ -200,15 +201,45 @@ def test_a_problem_whose_multipliers_one_solver_cannot_find_goes_to_the_next():
     assert certificate.gap <= 1e-6
 
 
-def test_a_maximum_determinant_has_a_lower_bound():
-    """The dual cone of exponentials is entered along a direction which the equations leave free."""
-    rng = np.random.default_rng(0)
-    S, X = np.cov(rng.standard_normal((3, 30))), cp.Variable((3, 3), symmetric=True)
+@pytest.mark.parametrize("n", [3, 10])
+def test_a_maximum_determinant_has_a_lower_bound(n):
+    """The optimum is n + log det S at X = S^-1."""
+    S, X = np.cov(np.random.default_rng(0).standard_normal((n, 3 * n))), cp.Variable((n, n), symmetric=True)
     problem = cp.Problem(cp.Minimize(cp.trace(S @ X) - cp.log_det(X)))
     problem.solve(solver="CLARABEL")
     certificate = ko.certify(problem)
     assert certificate.gap <= 1e-6
-    assert certificate.lower <= 3 + np.linalg.slogdet(S)[1] + 1e-9 <= certificate.upper + 2e-9
+    optimum = n + np.linalg.slogdet(S)[1]
+    assert certificate.lower - 1e-9 <= optimum <= certificate.upper + 1e-9
+
+
+def exponential_barrier(v):
+    x, y, z = v[0] - v[1], -v[0], v[2]
+    return -np.log(y * np.log(z / y) - x) - np.log(y) - np.log(z)
+
+
+def power_barrier(v, a=0.3):
+    x, y = v[0] / a, v[1] / (1 - a)
+    return -np.log(x ** (2 * a) * y ** (2 - 2 * a) - v[2] ** 2) - (1 - a) * np.log(x) - a * np.log(y)
+
+
+@pytest.mark.parametrize(
+    ("kind", "barrier", "point"),
+    [
+        (Exponential, exponential_barrier, [-1.0, 1.0, 1.0]),
+        (Exponential, exponential_barrier, [-0.7, -0.4, 2.0]),
+        (Power, power_barrier, [1.0, 1.0, 0.3]),
+        (Power, power_barrier, [0.5, 2.0, -0.7]),
+    ],
+)
+def test_the_inverse_hessian_of_a_barrier_inverts_its_second_differences(kind, barrier, point):
+    v, steps = np.array(point), 1e-4 * np.eye(3)
+    hessian = [
+        [barrier(v + e + f) - barrier(v + e - f) - barrier(v - e + f) + barrier(v - e - f) for f in steps]
+        for e in steps
+    ]
+    (H,) = kind(None, slice(0, 3), np.array([0.3])).inverse_hessians(v[None])
+    np.testing.assert_allclose(H @ np.array(hessian) / 4e-8, np.eye(3), atol=1e-6)
 
 
 def test_a_ray_in_the_dual_values_proves_infeasibility(solves):

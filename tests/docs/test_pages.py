@@ -14,7 +14,13 @@ mpl.use("Agg")
 from matplotlib import pyplot
 
 COMMANDS = ['pip install -e ".[plot]" && kernelopt demo', 'pip install -e ".[test]" && pytest']
-BLOCKS = {"docs/testing.md": 2, "docs/solvers.md": 2, "docs/plotting.md": 6, "docs/kernels.md": None, "README.md": None}
+BLOCKS = {
+    "docs/testing.md": 2,
+    "docs/solvers.md": 2,
+    "docs/plotting.md": 6,
+    "docs/kernels.md": None,
+    "README.md": None,
+}
 LARGE = {"README.md": 2}  # tests.duality.test_large has their duals
 
 

@@ -93,8 +93,8 @@ def repaired_bound(program: ConeProgram, box: Interval, x: Array, z: Array, colu
     """Return the best bound found from multipliers near z, for columns in `box`.
 
     An attempt corrects A'z in the chosen columns (`corrected_multiplier`), which may leave the dual cone, and
-    then moves z into the cone, which changes A'z again. While the loss of the bound is not negligible, the
-    next attempt starts from z moved inside by at least four times the change of the last move.
+    then moves z into the cone, which changes A'z again. While the loss of the bound is not negligible, or
+    A'HA is singular, the next attempt starts from z moved inside by at least four times the last move.
     """
     best = DualValue(-np.inf, np.inf, z, np.zeros(program.c.size))
     near = into_dual_cone(program, z)
@@ -105,18 +105,18 @@ def repaired_bound(program: ConeProgram, box: Interval, x: Array, z: Array, colu
     step = FIRST_STEP * float(np.abs(near).max(initial=0.0))
     for _ in range(REPAIRS):
         margin = SIGN_MARGIN * (slope + program.A.T @ Ball(near)).rad * one_sided
-        corrected = corrected_multiplier(program, columns, near, margin - slope.mid)
-        near = None if corrected is None else into_dual_cone(program, corrected)
-        if corrected is None or near is None:
-            break
-        found = dual_value(program, x, near, box)
-        worse = -np.inf < found.value <= best.value
-        if found.value > best.value or best.value == -np.inf:
-            best = found
-        negligible = found.loss <= NEGLIGIBLE_LOSS * abs(found.value)
-        if worse or (negligible and found.value > -np.inf):
-            break
-        step = max(4 * float(np.abs(near - corrected).max(initial=0.0)), 10 * step)
+        corrected, moved = corrected_multiplier(program, columns, near, margin - slope.mid), 0.0
+        inside = None if corrected is None else into_dual_cone(program, corrected)
+        if corrected is not None and inside is not None:
+            near, moved = inside, float(np.abs(inside - corrected).max(initial=0.0))
+            found = dual_value(program, x, near, box)
+            worse = -np.inf < found.value <= best.value
+            if found.value > best.value or best.value == -np.inf:
+                best = found
+            negligible = found.loss <= NEGLIGIBLE_LOSS * abs(found.value)
+            if worse or (negligible and found.value > -np.inf):
+                break
+        step = max(4 * moved, 10 * step)
         near = near + step * e
     return best
 

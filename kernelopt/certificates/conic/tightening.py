@@ -10,8 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelopt.certificates.conic.cones import ConeProgram, Interval
-from kernelopt.certificates.conic.dual_cones import Exponential, Power, SecondOrder, cones
+from kernelopt.certificates.conic.dual_cones import cones
+from kernelopt.certificates.conic.exponential_cones import Exponential, Power
 from kernelopt.certificates.conic.lagrangian import column_minima
+from kernelopt.certificates.conic.symmetric_cones import SecondOrder
 from kernelopt.numerics.ball import Ball
 from kernelopt.validation import Array, Index
 
