@@ -122,13 +122,18 @@ def timed(run):
 
 
 def claimed(problem):
-    """Return |p - d| / max(1, |p|) with p = c'x and d = -sum_k <F_k(0), Z_k>, F_k the matrix of block k."""
+    """Return |p - d| / max(1, |p|) with p = c'x and d = -sum_k <F_k(0), Z_k>, F_k the matrix of block k.
+
+    Of a diagonal block, an inequality, cvxpy keeps -F_k(0).
+    """
     (x,) = problem.variables()
     if x.value is None or any(c.dual_value is None for c in problem.constraints):
         return float("nan")
     primal, point = float(problem.objective.args[0].value), x.value
     x.value = np.zeros(x.shape)
-    dual = -sum(np.sum(c.expr.value * c.dual_value) for c in problem.constraints)
+    signs = [-1 if isinstance(c, cp.constraints.PSD) else 1 for c in problem.constraints]
+    parts = [np.sum(c.expr.value * c.dual_value) for c in problem.constraints]
+    dual = float(np.dot(signs, parts))
     x.value = point
     return float(abs(primal - dual) / max(1.0, abs(primal)))
 
