@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -154,8 +154,14 @@ class ConeProgram:
 
     def triangle(self, order: int) -> tuple[Any, Any]:
         """Return row and column of each entry of the upper or the lower triangle, column by column."""
-        second, first = np.tril_indices(order) if self.upper_triangle else np.triu_indices(order)[::-1]
-        return first, second
+        return triangle(order, self.upper_triangle)
+
+
+@lru_cache(maxsize=32)  # the blocks of a program have few orders
+def triangle(order: int, upper: bool) -> tuple[Any, Any]:
+    """Return row and column of each entry of the upper or the lower triangle, column by column."""
+    second, first = np.tril_indices(order) if upper else np.triu_indices(order)[::-1]
+    return first, second
 
 
 def verified_semidefinite(M: Ball, bound: float = 0.0) -> bool:

@@ -5,6 +5,8 @@ Affine equalities are met by projection, other constraints by a step towards a s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
@@ -68,9 +70,16 @@ class FeasibleSet:
 
     def violations(self) -> list[Violation]:
         """Return the constraints that the current values violate beyond round-off, largest first."""
+        return sorted(self._violations(), key=lambda v: -np.nan_to_num(v.size, nan=np.inf))
+
+    def _feasible(self) -> bool:
+        """Whether the current values violate no constraint; the first violated one ends the test."""
+        return next(self._violations(), None) is None
+
+    def _violations(self) -> Iterator[Violation]:
+        """Yield the constraints that the current values violate beyond round-off."""
         if any(self.structure.constrained):
             self.evaluator.machines()
-        found = []
         structure, self.remark = self.structure, ""
         readings = zip(structure.lifted.constraints, structure.affines, forced_zeros(structure), strict=True)
         for i, (constraint, read, corner) in enumerate(readings):
@@ -82,17 +91,16 @@ class FeasibleSet:
             if size and isinstance(constraint, cp.constraints.PSD):
                 size = min(size, self._violation_when_centred())
             if size:
-                found.append(Violation(size, constraint_name(i, constraint)))
+                yield Violation(size, constraint_name(i, constraint))
         for domain in structure.atom_domains:
             with np.errstate(over="ignore", invalid="ignore"):
                 size = relative_violation(domain, None, self.variables)
             if size:
-                found.append(Violation(size, f"the domain {short(domain)}"))
+                yield Violation(size, f"the domain {short(domain)}")
         for variable in self.variables:
             size = attribute_violation(variable)
             if size:
-                found.append(Violation(size, f"the attributes of {variable.name()}"))
-        return sorted(found, key=lambda v: -np.nan_to_num(v.size, nan=np.inf))
+                yield Violation(size, f"the attributes of {variable.name()}")
 
     def _violation_when_centred(self) -> float:
         """Return the relative violation of H K(mu) H >> 0 over a `Centring`, infinite without one."""
@@ -145,7 +153,7 @@ class FeasibleSet:
         if inner is None:
             self.evaluator.write({v.id: projected(v, np.zeros(v.shape)) for v in self.variables})
             self._project_on_equalities()
-            if not self.violations():
+            if self._feasible():
                 return self._read(), []
             unknown = [Violation(np.inf, "no feasible point was found")]
             return None, remaining if point is not None else unknown
@@ -178,7 +186,7 @@ class FeasibleSet:
                     value = np.where(value <= threshold * float(value.max()), 0.0, value)
                 variable.save_value(value)
             self._project_on_equalities()
-            if not self.violations():
+            if self._feasible():
                 return True
         return False
 
@@ -189,7 +197,8 @@ class FeasibleSet:
         """
 
         def feasible(t: float) -> bool:
-            return not self.at({k: (1 - t) * point[k] + t * inner[k] for k in point})
+            self.evaluator.write({k: (1 - t) * point[k] + t * inner[k] for k in point})
+            return self._feasible()
 
         t = FIRST_STEP
         while not feasible(t):
@@ -255,7 +264,7 @@ class FeasibleSet:
             return None
         self.evaluator.write(coordinates.cone.point(coordinates.centre))
         self._project_on_equalities()
-        return None if self.violations() else self._read()
+        return self._read() if self._feasible() else None
 
     def _local_interior(self, point: Point | None) -> Point | None:
         """Return a strictly feasible point near, by steps in the local metric, or None."""
@@ -264,7 +273,7 @@ class FeasibleSet:
         for near in points_inward(self.structure, point):
             self.evaluator.write(near)
             self._project_on_equalities()
-            if not self.violations():
+            if self._feasible():
                 return self._read()
         return None
 
@@ -289,6 +298,6 @@ class FeasibleSet:
             if slack.value is None or not np.isfinite(slack.value) or self._read() is None:
                 continue
             self._project_on_equalities()
-            if not self.violations() or self._round_to_zero():
+            if self._feasible() or self._round_to_zero():
                 return self._read()
         return None
