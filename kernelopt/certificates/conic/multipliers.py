@@ -306,7 +306,8 @@ def dependent_columns(program: ConeProgram, columns: Index) -> Index:
     if not (np.isfinite(length).all() and (length > 0).all()):
         return none
     try:
-        _, values, directions = np.linalg.svd(A / length, full_matrices=True)
+        R = np.linalg.qr(A / length, mode="r")  # of a tall matrix: the same singular values, and no large U
+        _, values, directions = np.linalg.svd(R, full_matrices=True)
     except np.linalg.LinAlgError:
         return none
     values = np.concatenate([values, np.zeros(columns.size - values.size)])
