@@ -11,6 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelopt.errors import ShapeError
+from kernelopt.grams.stored import COMPILED_ENTRIES
+from kernelopt.numerics.compiling import compiled
 from kernelopt.threads import in_threads
 from kernelopt.validation import Array, Floats, as_float_array, numeric, row_maxima, shown
 from kernelopt.validation.matrices import asymmetry, symmetrised, taken_as_symmetric
@@ -65,7 +67,7 @@ def as_stack(grams: Any, what: str = "grams") -> GivenStack:
     def inspect(i: int) -> tuple[Array, bool]:
         if stack is not array:
             stack[i] = array[i]  # the copy of one matrix is still in the cache when it is inspected
-        return inspected(stack[i])
+        return inspected(stack[i], array.size >= COMPILED_ENTRIES)
 
     parts = in_threads(lambda start, stop: [inspect(i) for i in range(start, stop)], len(stack), array.size)
     found = [each for part in parts for each in part]
@@ -163,15 +165,45 @@ def is_immutable(array: Floats) -> bool:
         return False
 
 
-def inspected(K: Floats) -> tuple[Array, bool]:
+def inspected(K: Floats, compile_it: bool) -> tuple[Array, bool]:
     """Return the largest absolute entry of each row of K, and whether K equals its transpose.
 
-    Strips of K are compared with their mirror images tile by tile, while they are in a cache. A row with NaN
-    has NaN as its maximum, and K with NaN is not equal to its transpose.
+    A row with NaN has NaN as its maximum, and K with NaN is not equal to its transpose.
     """
-    largest, symmetric = np.empty(len(K)), True
-    parts = [slice(start, start + TILE) for start in range(0, len(K), TILE)]
-    for k, rows in enumerate(parts):
-        largest[rows] = row_maxima(K[rows])
-        symmetric = symmetric and all(np.array_equal(K[rows, at], K[at, rows].T) for at in parts[k:])
-    return largest, symmetric
+    if not compile_it:
+        return row_maxima(K), np.array_equal(K, K.T)
+    words = K.view(np.uint32 if K.dtype == np.float32 else np.uint64)
+    integer = words.dtype.type
+    largest = np.zeros(len(K), integer)
+    differing = compiled(inspect_words)(words, ~integer(0) >> integer(1), largest)
+    symmetric = not differing and bool((largest <= np.array(np.inf, K.dtype).view(integer)).all())
+    return largest.view(K.dtype) if symmetric else row_maxima(K), symmetric
+
+
+def inspect_words(K: Any, magnitude: Any, largest: Any) -> Any:
+    """Write the largest magnitude of each row of a symmetric K to `largest`; return how K differs from K'.
+
+    The numbers are floats read as unsigned integers, and `magnitude` is the mask of all bits but the sign.
+    Without their sign, floats have the order of these integers, and NaN is above infinity. Every tile on or
+    above the diagonal and its mirror image are read while both are in a cache. Where K is not symmetric,
+    `largest` has the maxima of the upper tiles.
+    """
+    n = K.shape[0]
+    differing = magnitude ^ magnitude
+    for first in range(0, n, TILE):
+        last = min(first + TILE, n)
+        for left in range(first, n, TILE):
+            right = min(left + TILE, n)
+            below = largest[left:right]
+            for i in range(first, last):
+                row, top = K[i, left:right], largest[i]
+                for j in range(row.size):
+                    size = row[j] & magnitude
+                    top = max(top, size)
+                    below[j] = max(below[j], size)  # row j has this entry too
+                largest[i] = max(top, largest[i])
+            for j in range(left, right):
+                row = K[j, first:last]
+                for i in range(row.size):
+                    differing |= row[i] ^ K[first + i, j]
+    return differing
