@@ -173,7 +173,7 @@ def inspected(K: Floats, compile_it: bool) -> tuple[Array, bool]:
     if not compile_it:
         return row_maxima(K), np.array_equal(K, K.T)
     words = K.view(np.uint32 if K.dtype == np.float32 else np.uint64)
-    integer = words.dtype.type
+    integer: Any = words.dtype.type
     largest = np.zeros(len(K), integer)
     differing = compiled(inspect_words)(words, ~integer(0) >> integer(1), largest)
     symmetric = not differing and bool((largest <= np.array(np.inf, K.dtype).view(integer)).all())
