@@ -105,7 +105,7 @@ class Path(Sequence[Solution]):
         ----------
         ax : matplotlib axes, optional
         names : sequence of m str, optional
-            Names of the kernels; by default those of the first solution.
+            Names of the kernels; by default the names of the first solution.
 
         Returns
         -------
@@ -131,7 +131,7 @@ class Path(Sequence[Solution]):
     def plot_bounds(self, ax: Any = None) -> Any:
         """Draw the certified bounds against the values, with the gap between them shaded.
 
-        The horizontal axis is that of `plot`; the title has the largest gap. Infinite bounds are left out.
+        The horizontal axis is as in `plot`; the title has the largest gap. Infinite bounds are left out.
 
         Parameters
         ----------
@@ -206,8 +206,8 @@ def path(
     name : str, default "value"
         The name of the parameter, for tables and figures.
     **options
-        As for `kernelopt.solve`, without `checkpoint` and `start`. The `time_limit` is that of the whole
-        path. The reports to the `callback` have the key "value" too.
+        As for `kernelopt.solve`, without `checkpoint` and `start`. The `time_limit` is for the whole path.
+        The reports to the `callback` have the key "value" too.
 
     Returns
     -------

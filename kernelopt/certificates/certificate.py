@@ -125,7 +125,7 @@ class Certificate:
         """Write the problem, the bounds and their proof to a file that is checked without kernelopt.
 
         `python -m kernelopt.certificates.check FILE` or a copy of that module, which needs numpy only,
-        recomputes the bounds in exact fractions: those of the file hold for the stored doubles without
+        recomputes the bounds in exact fractions. The bounds of the file hold for the stored doubles without
         any rounding error. They are computed for the file and usually differ from `lower` and `upper` in
         the last digits. See docs/certificates.md.
 

@@ -73,11 +73,12 @@ def certify(
     weights : array, optional
         The value of the variable, for problems with one variable outside their risks.
     alpha : array of shape (n,), or one per risk, optional
-        Signed dual variables; by default the better of `risk.alpha`, set by the last solve, and those
-        of the machines at the candidate's kernels. After a solve the bound by duality is therefore as good
-        as that of the solve at any candidate, until ``risk.alpha = None`` deletes its dual variables.
+        Signed dual variables; by default the better of `risk.alpha`, set by the last solve, and the dual
+        variables of the machines at the candidate's kernels. After a solve the bound by duality at any
+        candidate is therefore as good as the bound of the solve, until ``risk.alpha = None`` deletes its
+        dual variables.
     bounds : dict from cvxpy variable to (lower, upper), optional
-        Bounds that are known to hold at an optimum, beyond those that attributes, traces and norm
+        Bounds that are known to hold at an optimum, beyond the bounds that attributes, traces and norm
         balls imply. They are needed where `reason` names an unbounded variable.
     retrain : bool, default True
         Whether a machine is trained at the candidate's kernels. Otherwise every risk is evaluated at

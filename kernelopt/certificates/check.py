@@ -194,7 +194,7 @@ def opened(raw: bytes) -> tuple[Any, Any, Any]:
     W = read_json(files["witness.json"], "witness.json", witness_form(S))
     shapes = {name: shape for part in schema(S) for name, shape in part.items()}
     names = {"statement.json", "witness.json", *(f"{name}.npy" for name in shapes)}
-    demand(files.keys() == names, f"its members must be those of the statement: {len(names)}")
+    demand(files.keys() == names, f"its members must be the members of the statement: {len(names)}")
     A = {}
     for name, shape in shapes.items():
         body, head = files[f"{name}.npy"], header(name, shape)

@@ -192,8 +192,8 @@ def run_solver(problem: cp.Problem, attempt: SolverAttempt, verbose: bool = Fals
     Parameters
     ----------
     problem : cp.Problem
-        Afterwards its variables hold the point of the solver; `solver_stats` and `compilation_time` are
-        those of this attempt.
+        Afterwards its variables hold the point of the solver; `solver_stats` and `compilation_time` belong
+        to this attempt.
     attempt : SolverAttempt
     verbose : bool, default False
         Print what cvxpy and the solver print.

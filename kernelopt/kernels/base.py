@@ -178,7 +178,7 @@ def _join(op: str, *kernels: Kernel) -> Kernel:
     parts = tuple(part for k in flat for part in k.parts)
     if len({part.domain for part in parts}) > 1:
         raise ParameterError(
-            f"kernels that are joined by {op} must take the same points, got {parts!r}. Join those of "
-            "strings with each other, and put both into one stack by their Gram matrices."
+            f"kernels that are joined by {op} must take the same points, got {parts!r}. Join kernels "
+            "of strings with each other, and put both into one stack by their Gram matrices."
         )
     return _Joined(op, parts, factor)

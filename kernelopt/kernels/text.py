@@ -58,7 +58,7 @@ def parse_kernel(text: str) -> Kernel:
     ----------
     text : str
         For example ``"gaussian(0.5)"``, ``"2 * linear() + normalized(polynomial(degree=3))"`` or
-        ``"on_columns(gaussian(1.0), [0, 4])"``. The kernels are `kernelopt.kernels`, and the ones that
+        ``"on_columns(gaussian(1.0), [0, 4])"``. The kernels are `kernelopt.kernels`, and the kernels that
         other packages name in entry points of the group "kernelopt.kernels".
 
     Raises

@@ -48,9 +48,9 @@ class Outcome:
     alphas : list of arrays, or None
         Dual variables for the lower bound, one per risk.
     machines : list of (alpha, scales), or None
-        The machines that attain the value of the point; by default those of `alphas`.
+        The machines that attain the value of the point; by default the machines of `alphas`.
     multipliers : list of lists of arrays, or None
-        The multipliers of each constraint; by default those of the relaxation at `alphas`.
+        The multipliers of each constraint; by default the multipliers of the relaxation at `alphas`.
     hidden : dict from variable id to value
         The values of the variables inside the risks, where the method computes them.
     certificate : Certificate, or None

@@ -159,7 +159,7 @@ def one_kernel(kernel: Any, read: BallProblem) -> Grams:
     if isinstance(kernel, Kernel) or (callable(kernel) and hasattr(kernel, "rank")):
         if not isinstance(storage, KernelStorage):
             raise InputError(
-                f"kernel must be a matrix where those of the problem are no functions on points, got "
+                f"kernel must be a matrix where the kernels of the problem are no functions on points, got "
                 f"{kernel!r}. Pass its Gram matrix, normalised as the others are."
             )
         return Grams.from_kernels([kernel], storage.X)

@@ -35,11 +35,11 @@ class SavedMachine:
     Attributes
     ----------
     weights : array of shape (m,)
-        Without that of the identity.
+        Without the weight of the identity.
     support : integer array of shape (s,)
         The numbers of the x_j among the N points.
     coefficients : array of shape (s,), or (m, s) where each kernel has its own
-        Those of the support; empty where only a kernel was learned.
+        The coefficients of the support; empty where only a kernel was learned.
     intercept : float
     n, n_points : int
         The labelled points, 0 where only a kernel was learned, and all points.
@@ -205,7 +205,7 @@ class Solved:
 class SavedSolution(Solved):
     """What a file keeps of a `Solution`: its machines with their support, its weights and its certificate.
 
-    `kernelopt.load` returns it. Beside its own attributes it has those of `Solution`, from `status` to `tol`.
+    `kernelopt.load` returns it. Beside its own attributes it has attributes of `Solution`: `status` to `tol`.
 
     Attributes
     ----------
@@ -307,7 +307,7 @@ class SavedSolution(Solved):
         wanted, got = [value.shape for value in self.point], [variable.shape for variable in variables]
         if wanted != got:
             raise InputError(
-                f"problem must be built as the one that was solved, with variables of shapes {wanted}, got "
+                f"problem must be built as the problem that was solved, with variables of shapes {wanted}, got "
                 f"variables of shapes {got} in certify. Matrix variables are not saved."
             )
         return dict(zip(variables, self.point, strict=True))

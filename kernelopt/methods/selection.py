@@ -29,7 +29,7 @@ def add(method: Method) -> None:
     Raises
     ------
     ParameterError
-        If `method` is no instance of a named subclass of `Method`, or if its name is "auto" or that of a
+        If `method` is no instance of a named subclass of `Method`, or if its name is "auto" or the name of a
         method of another module.
     """
     if not isinstance(method, Method) or not isinstance(getattr(method, "name", None), str):
@@ -169,7 +169,7 @@ def preference(candidate: Candidate) -> float:
 
 
 def candidate(structure: Structure, method: Method, match: Any) -> Candidate:
-    """Return a method with its predicted seconds, which include those of the certificate."""
+    """Return a method with its predicted seconds, which include the seconds of the certificate."""
     cost = method.cost(match)
     certification = cost.certification if cost.certified else certification_seconds(structure)
     return Candidate(method, match, cost.seconds + certification, certification)

@@ -47,8 +47,8 @@ class Solution(Solved):
     lower, upper, gap : float
         Certified bounds, and their distance relative to max(|upper|, |lower|, floor).
     weights : array, tuple of arrays or None
-        Kernel weights of shape (m,), without that of the identity. Where all risks have the same weights it
-        is one array, and otherwise a tuple with one array for each risk, in the order of `risk=`.
+        Kernel weights of shape (m,), without the weight of the identity. Where all risks have the same
+        weights it is one array, and otherwise a tuple with one array for each risk, in the order of `risk=`.
     weights_unique : bool or None
         Whether the optimum determines the weights; None where that is not known.
     kernel : array of shape (N, N), tuple, or None

@@ -202,8 +202,8 @@ def solve_with(
 ) -> Solution:
     """Solve as `solve` does, but let the method "exact" solve `programme` where that is given.
 
-    `also` lists options that the calling function takes beside those of `solve`, for error messages. The
-    other `options` are those of single methods.
+    `also` lists options that the calling function takes beside the options of `solve`, for error messages.
+    The other `options` belong to single methods.
     """
     check_problem(problem)
     check_values(problem)

@@ -22,9 +22,9 @@ On an l_p ball the following is decided, where f = 0 for all k means that no wei
   scaled to a sum of one: the values of theta and of theta + e d are then equal for small e > 0.
 
 The bounds of a certificate, at the distance e, say where a form is positive at an optimum. At fixed theta the
-objective is strongly convex in the blocks w_km, so that those of the computed machines, theta_m K_m alpha_k,
-have a distance of at most sqrt(2 e) from optimal ones, in the norm of the objective. If f = 0 is optimal, all
-theta are: then theta's(alpha) <= 2 e. At p = inf, with the weights scaled to a bound of 1, weights of one are
+objective is strongly convex in the blocks w_km. So the blocks theta_m K_m alpha_k of the computed machines
+have a distance of at most sqrt(2 e) from optimal blocks, in the norm of the objective. If f = 0 is optimal,
+all theta are: then theta's(alpha) <= 2 e. At p = inf, with the weights scaled to a bound of 1, weights of one are
 optimal: if the blocks of K_m vanish at the optimum, then theta_m^2 s_m(alpha) <= 2 e.
 """
 
@@ -55,8 +55,9 @@ def weights_are_unique(
 ) -> bool | None:
     """Whether the optimum determines the weights; None where that is not known.
 
-    The theorems are those of the module, applied to the point and the alpha of a certificate. For one risk on
-    another set of weights the test of p = 1 is made with all kernels: it can only prove that they are unique.
+    The theorems of the module are applied to the point and the alpha of a certificate. For one risk on
+    another set of weights the test of p = 1 is made with all kernels: it can only prove that the weights are
+    unique.
     """
     if not learned or not np.isfinite(certificate.upper - certificate.lower):
         return None

@@ -70,8 +70,8 @@ def projected(variable: cp.Variable, value: Array) -> Array:
 def beside_cone(variable: cp.Variable) -> str:
     """Return the names of the attributes of a variable, without the attribute that states its cone.
 
-    The cone is that of PSD matrices, or that of vectors with entries >= 0. A rule for such a cone does not
-    see the others: `cp.Variable((n, n), PSD=True, nonneg=True)` is a member of two.
+    The cone is the cone of PSD matrices, or the cone of vectors with entries >= 0. A rule for such a cone
+    does not see the other attributes: `cp.Variable((n, n), PSD=True, nonneg=True)` is a member of two cones.
     """
     cone = ("PSD", "symmetric") if variable.attributes["PSD"] else ("nonneg", "pos", "symmetric")
     return ", ".join(name for name in stated(variable) if name not in cone)

@@ -2,8 +2,8 @@
 
 An atom without a rule of its own is assumed to be computed as accurately as if its arguments and its value
 had relative errors of `EVALUATION`. It is evaluated at the ends of its arguments where it is monotone in each
-of them. Elsewhere the error is twice that of first order, for errors relative to the largest entry of an
-argument. Without a gradient it is infinite, so that there is no bound; the midpoint is the value.
+of them. Elsewhere the error is twice the error of first order, for errors relative to the largest entry of
+an argument. Without a gradient it is infinite, so that there is no bound; the midpoint is the value.
 """
 
 from __future__ import annotations

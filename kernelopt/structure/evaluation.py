@@ -95,9 +95,9 @@ class Image(NamedTuple):
 def image(kernel: KernelSum, c: Array) -> Image:
     """Return the image of c in double precision, with a priori bounds of its rounding errors.
 
-    With T = sum_j sqrt(d_j) |c_j|, the error of (K c)_i is at most gamma_k sqrt(d_i) T and that of c'Kc at
-    most gamma_2k T^2, for k = n + m + 8 roundings. A relative change of the weights by at most `FEASIBILITY`
-    is added: it changes (K c)_i by at most FEASIBILITY sqrt(d_i c'Kc).
+    With T = sum_j sqrt(d_j) |c_j|, the error of (K c)_i is at most gamma_k sqrt(d_i) T and the error of c'Kc
+    is at most gamma_2k T^2, for k = n + m + 8 roundings. A relative change of the weights by at most
+    `FEASIBILITY` is added: it changes (K c)_i by at most FEASIBILITY sqrt(d_i c'Kc).
     """
     roots = np.sqrt(kernel.d)
     T, k = float(roots @ np.abs(c)), c.size + kernel.weights.size + 8
@@ -180,9 +180,9 @@ class Evaluation(NamedTuple):
 class Evaluator:
     """Evaluates a problem at points; it sets the structure's copies of the variables.
 
-    The value of a risk is that of a machine, hence an upper bound of the risk. Without `given` a machine is
-    trained at the kernels of the point; the last one is reused while the kernels are the same. With `given`,
-    one (alpha, scales) for each risk, the machine is the one of that alpha and nothing is trained.
+    The value of a risk is the value of a machine, hence an upper bound. Without `given` a machine is trained
+    at the kernels of the point; the last machine is reused while the kernels are the same. With `given`, one
+    (alpha, scales) for each risk, the machine has the given alpha and nothing is trained.
     """
 
     def __init__(self, structure: Structure, given: Sequence[Given] | None = None) -> None:

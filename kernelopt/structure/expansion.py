@@ -94,7 +94,7 @@ class ConstraintCopy:
     basis : array of shape (n, r), or None
         Q, where the original is K >> 0 and the copy its facial reduction Q'KQ >> 0.
     unit : float
-        The multiplier of the original is `unit` times that of the copy, mapped by V -> Q V Q'.
+        The multiplier of the original is `unit` times the multiplier of the copy, mapped by V -> Q V Q'.
     """
 
     original: cp.Constraint
@@ -103,7 +103,7 @@ class ConstraintCopy:
     unit: float = 1.0
 
     def bring_back(self) -> None:
-        """Set the multiplier of the original from that of the copy."""
+        """Set the multiplier of the original from the multiplier of the copy."""
         for variable, dual in zip(self.original.dual_variables, self.copy.dual_variables, strict=True):
             value = dual.value
             if self.unit != 1 and value is not None:
@@ -142,7 +142,7 @@ class Expansion:
         return html_table(rows, ("constraint", "expression"), "The explicit problem")
 
     def bring_back(self) -> None:
-        """Set the variables and the multipliers of the original problem from those of the explicit one."""
+        """Set the variables and multipliers of the original problem from the solution of the explicit one."""
         for constraint in self.constraints:
             constraint.bring_back()
         with np.errstate(all="ignore"):  # the values of a failed solver may be infinite or NaN
@@ -241,8 +241,8 @@ def copied_on_face(
 ) -> ConstraintCopy:
     """Return the copy of a constraint with nodes replaced, reduced to its face and divided by its unit.
 
-    The face is that of `facial_reduction`, or the space of `cones`. The unit is that of the constraint at
-    `position`.
+    The face is the face of `facial_reduction`, or the space of `cones`. The unit is the unit of the
+    constraint at `position`.
     """
     smaller, basis = facial_reduction(constraint) if cones is None else cones.face(constraint)
     unit = units.of_constraint(position)

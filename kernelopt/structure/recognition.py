@@ -65,7 +65,7 @@ def read_ball_set(constraint: cp.Constraint, at: int) -> LpBall | None:
 
 
 def read_wrapped(e: cp.Expression) -> Power | None:
-    """Return a cvxpy node whose value is that of its argument, such as `psd_wrap`, as a power of a length."""
+    """Return a cvxpy node with the value of its argument, such as `psd_wrap`, as a power of a length."""
     return read_power(e.args[0])
 
 

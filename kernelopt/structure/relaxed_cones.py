@@ -50,7 +50,7 @@ class RelaxedCones:
         return list(self.spaces.values())
 
     def restore(self, spaces: list[Array]) -> None:
-        """Set the spaces to the column spaces of those of a state."""
+        """Set the spaces to the column spaces of the arrays of a state."""
         for key, V in zip(self.spaces, spaces, strict=True):
             self.spaces[key] = np.linalg.qr(V)[0]
 

@@ -67,7 +67,7 @@ class Units:
 
 @kept_in_structure
 def units(structure: Structure) -> Units:
-    """Return units in which the data of a problem, and those of its solution, are of size one.
+    """Return units in which the data of a problem, and the numbers of its solution, are of size one.
 
     * The unit of a variable is the smallest bound that the constraints imply for it, such as the radius of a
       ball or the bound of a trace. It is one where no constraint implies a bound.
@@ -289,7 +289,8 @@ def value_by_slope(structure: Structure, sizes: dict[int, Array]) -> float:
 
     Zero must be feasible; else infinity is returned. By convexity the optimum f(x) lies between f(0) and
     f(0) + f'(0; x). A quadratic term can be far larger at u: the form u'Ku of a vector of ones counts all
-    entries of K, where those of a solution cancel. Both parts are sums of the absolute values of the terms.
+    entries of K, where the terms of x'Kx of a solution x cancel. Both parts are sums of the absolute values
+    of the terms.
     """
     expression, sums = structure.lifted.objective.args[0], []
     for share in (0.0, SMALL_STEP):

@@ -39,7 +39,8 @@ def all_zero_weights(structure: Structure) -> dict[cp.Variable, Mask]:
 def forced_zeros(structure: Structure) -> tuple[Affine | None, ...]:
     """Return for each constraint the entries that it forces to zero as an affine expression, or None.
 
-    They are those of a matrix inequality with vanishing diagonal entries, and the `zero_weights`.
+    They are the `zero_weights`, and the entries in the rows and columns of a matrix inequality whose diagonal
+    entries vanish.
     """
     pairs = zip(structure.lifted.constraints, zero_weights(structure), strict=True)
     return tuple(as_equations(entries) or read_forced_zeros(c) for c, entries in pairs)

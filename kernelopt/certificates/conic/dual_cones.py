@@ -46,7 +46,7 @@ def barrier_gradient(program: ConeProgram, s: Array) -> Array:
 
 
 def into_dual_cone(program: ConeProgram, z: Array, radius: Array | None = None) -> Array | None:
-    """Return a point of the dual cone near z, None where that of a block cannot be verified.
+    """Return a point of the dual cone near z, None where the point of a block cannot be verified.
 
     With `radius` all points within it, entry by entry, are in the dual cone as well.
     """

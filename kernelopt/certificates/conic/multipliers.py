@@ -292,7 +292,7 @@ class Search:
 
 
 def dependent_columns(program: ConeProgram, columns: Index) -> Index:
-    """Return those of some columns that are linearly dependent up to rounding, none where they are too many.
+    """Return which `columns` are linearly dependent up to rounding; none where there are too many columns.
 
     Let d be a direction with A d and c'd of the size of rounding. Along d the program of the stored numbers
     is determined by their rounding errors alone: at weights of 1e15 its optimum may differ from the one

@@ -74,7 +74,7 @@ def best_bound(
     for alphas in choices:
         bound, route = bound_of(structure, alphas, bounds, conic, attained, cones, left, tol)
         if bound.value < signed:
-            # The objective is at least `signed`, which is zero. The route stays that of the smaller bound,
+            # The objective is at least `signed`, which is zero. The route of the smaller bound is kept,
             # unless this bound is -inf: then the sign of the objective alone gives the bound.
             route = route if bound.value > -np.inf else "sign"
             bound = Bound(signed)

@@ -61,9 +61,9 @@ class Alignment(KernelSource):
     def prove(self, statement: Statement, certificate: Any) -> None:
         """Set the witnesses of both bounds: multipliers of the ball and the cone, and a feasible point.
 
-        The point is near that of the certificate. The multiplier of the ball is the U = sum_j nu_j K_j of
-        least norm with <U, K_j> >= gain_j for x >= 0, and with <U, K_j> = gain_j + <Y, G_j> for a cone with
-        the multiplier Y.
+        The point is near the point of the certificate. The multiplier of the ball is the U = sum_j nu_j K_j
+        of least norm with <U, K_j> >= gain_j for x >= 0, and with <U, K_j> = gain_j + <Y, G_j> for a cone
+        with the multiplier Y.
         """
         if not certificate.feasible:
             return

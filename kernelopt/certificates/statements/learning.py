@@ -90,7 +90,8 @@ class Learning(KernelSource):
         """Set the witness of the lower bound: an exactly feasible alpha, and exact multipliers for it.
 
         With v_j = price alpha'K_j alpha / 2, the multipliers u of row'x and Y of the cone must satisfy
-        u row_j - <Y, G_j> >= v_j, with equality for weights of free sign; that of a ball must be at least v.
+        u row_j - <Y, G_j> >= v_j, with equality for weights of free sign. The multiplier y of a ball must
+        satisfy y >= v.
         """
         low, high = statement.arrays["ends0"]
         nearby = project_zero_sum(alpha, low, high) if self.bias else np.clip(alpha, low, high)

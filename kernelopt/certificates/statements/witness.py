@@ -159,7 +159,7 @@ def exact_solution(S: Any, t: Any) -> list[Fraction] | None:
 def eliminated(rows: list[list[Fraction]], columns: int) -> list[int]:
     """Bring rows to the reduced echelon form of their first columns; return the columns of the pivots.
 
-    The elimination of Bareiss (Math. Comp. 22 (1968)) works in integers, all of which are minors: their
+    The elimination of Bareiss (Math. Comp. 22 (1968)) works in integers. All these integers are minors: their
     digits grow in proportion to the number of pivots, and no common divisor is computed before the end.
     """
     scales = [lcm(*(v.denominator for v in row)) for row in rows]

@@ -43,7 +43,7 @@ ZERO_THRESHOLDS = (1e-9, 1e-6, 1e-4)  # of the largest entry: the tolerances of 
 STEP_GROWTH = 4.0  # factor of the step until the point is feasible
 BISECTIONS = 3  # of log t: t exceeds the smallest step by the factor 4^(1/8) = 1.19 at most
 RELATIVE_MINIMUM = 1e-12  # of the largest entry: D_j for smaller entries, since D_j = 0 would keep them fixed
-DEPENDENT = 1e-14  # relative: smaller singular values count as zero, those of dependent equations
+DEPENDENT = 1e-14  # relative: smaller singular values belong to dependent equations and count as zero
 ATTEMPTS = 3  # largest number of solvers that are tried for a strictly feasible point
 GROWTHS = 40  # of relaxed cones at most, in phase one
 FIRST_STEP = 1e-13  # the first t: ten times ROUND_OFF, the largest violation that counts as rounding

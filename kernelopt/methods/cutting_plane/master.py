@@ -110,7 +110,7 @@ class Master:
         self.cuts.append(Cut(k, alpha, sp.csr_array(row), -float(below.constant.mid) / self.values[k]))
 
     def start(self) -> Point:
-        """Return a feasible point in the interior: that of an interior-point solver without an objective."""
+        """Return a feasible point in the interior, which an interior-point solver finds without objective."""
         return self._point(self._solve(self.program.with_data(**self._no_objective()))[0])
 
     def solve(self) -> MasterSolution:

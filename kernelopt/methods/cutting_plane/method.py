@@ -36,7 +36,7 @@ STALL_GAP = 1e-4  # gap below which cuts that do not raise the bound are due to 
 LOWEST_LEVEL, HIGHEST_LEVEL = 0.1, 0.8  # the range of the level
 LOWER, RAISE = 0.8, 1.2  # factors of the level after a step that improved the objective, and after another
 HALVINGS = 30  # of the distance to the interior point, in the search for a kernel with finite risks
-COMPILATIONS = 2.5  # of the time of a compilation: that of the master problem and of its scaling, measured
+COMPILATIONS = 2.5  # of the time of a compilation: the master problem and its scaling take as long, measured
 REMEDY = "Give kernelopt.solve more max_iterations."
 
 
@@ -45,8 +45,8 @@ class CuttingPlane(Method):
     """Alternates between training machines, which give cuts, and solving the master problem over the kernels.
 
     Each risk is replaced by a variable t_k above its cuts l(alpha) - 1/2 <alpha alpha', K>. The master value
-    is a lower bound of the optimum. The bound that is reported is that of the average of all alphas,
-    weighted by the multipliers of their cuts, which is at least the master value.
+    is a lower bound of the optimum. The bound that is reported is the bound of the average of all alphas,
+    weighted by the multipliers of their cuts. This bound is at least the master value.
 
     A constraint K >> 0 on a large combination of kernels is relaxed to V'KV >> 0 with a few vectors V. Those
     eigenvectors are appended at which a point violates it, so that no conic problem of its order is solved.
@@ -218,9 +218,9 @@ class CuttingPlaneRun:
     def evaluate(self, point: Point, inside: Point) -> tuple[Point, float]:
         """Return a feasible point near `point`, and the value of the minimisation there, or infinity.
 
-        A risk may be infinite, such as that of a hard margin at a kernel that does not separate the points.
-        No machine and hence no cut exists there, so the point is moved halfway towards `inside` and tried
-        again.
+        A risk may be infinite, such as the risk of a hard margin at a kernel that does not separate the
+        points. No machine and hence no cut exists there, so the point is moved halfway towards `inside` and
+        tried again.
         """
         for _ in range(HALVINGS):
             repaired, _ = self.feasible.nearest(point)

@@ -34,7 +34,7 @@ class Newton(Method):
     low rank; then in float64, with other solvers for the training. All reported bounds are computed in
     float64 from the kernels themselves. The objective may have a linear part, the prices of the weights.
 
-    Several risks of one kernel, such as those of the classes of a multi-class problem, are minimised
+    Several risks of one kernel, such as the risks of the classes of a multi-class problem, are minimised
     together: each has its machine, on one working set, and their second derivatives are added.
 
     At p = 1, for one risk, kernels that are proved to have weight zero at every optimum are named at the end,

@@ -130,8 +130,8 @@ class Search:
         A check of all points against the first, bad model costs as much as one against the last, and finds
         violators that a better model would not. So points are looked at in parts, each as large as all before
         it together, and every part is compared with a model of the points before it. Points with alpha != 0
-        or near the interval in which alpha = 0 is optimal remain, and those of a part that are outside of it
-        are added, for one of the risks.
+        or near the interval in which alpha = 0 is optimal remain. The points of a part that are outside of
+        the interval are added, for one of the risks.
         """
         points = state.points
         others = np.random.default_rng(self.seed).permutation(np.setdiff1d(np.arange(self.read.n), points))

@@ -81,7 +81,7 @@ class SmoothDual(BallMethod):
     """Maximises the dual l(alpha) - 1/2 |s(alpha)|_q by L-BFGS-B.
 
     The loss must have a dual that is smooth inside its box, and p must exceed 1. By Danskin's theorem the
-    gradient is that of l minus K_theta alpha, with the weights theta of (21) in [1]_. With an intercept the
+    gradient is grad l(alpha) - K_theta alpha, with the weights theta of (21) in [1]_. With an intercept the
     constraint sum alpha = 0 is treated by the method of multipliers; its multiplier is the intercept.
 
     Parameters

@@ -30,7 +30,7 @@ from kernelopt.structure.structure import RiskTerm, Structure, every_multiplier
 from kernelopt.validation import one_of, whole
 
 REPORT_EVERY = 5  # iterations between two reports of the bounds
-MACHINE_ACCURACY = 0.01  # the gap of a machine over that of the problem: it adds 1 % to the gap
+MACHINE_ACCURACY = 0.01  # the gap of a machine over the gap of the problem: it adds 1 % to the gap
 WEIGHT_ITERATIONS, SMOOTH_ITERATIONS = 200, 100  # measured, to a gap of 1e-5, see `cost`
 STEP_SECONDS = 1.5e-3  # measured, of an iteration without its machines and eigendecompositions
 SLOW = "Sums of absolute values have bounds that come in like 1 / sqrt(iterations)."
@@ -49,14 +49,14 @@ class MirrorDescent(Method):
 
     `update="as-printed"` is provided for teaching. Algorithms 1 and 2 of Kundu et al. (2010) multiply the
     eigenvalues of the last matrix by exp(-eta d), where d are the eigenvalues of the gradient, and replace
-    the eigenvectors by those of the gradient. That is the mirror step only if both matrices commute and
-    their eigenvalues are sorted alike, as for vectors. Otherwise the iteration loses the eigenvectors of the
-    matrix, and does not converge.
+    the eigenvectors by the eigenvectors of the gradient. That is the mirror step only if both matrices
+    commute and their eigenvalues are sorted alike, as for vectors. Otherwise the iteration loses the
+    eigenvectors of the matrix, and does not converge.
 
     The lower bound is the minimum of an affine minorant of the objective over the feasible set. A report
-    takes the largest of the bounds of several minorants: those of the evaluated points, and that of the
-    weighted average of all dual points so far. In each of them the subgradients of `Radial` fidelities are
-    replaced by better ones, see `Composite.sharpened`.
+    takes the largest of the bounds of several minorants: the minorants of the evaluated points, and the
+    minorant of the weighted average of all dual points so far. In each minorant the subgradients of `Radial`
+    fidelities are replaced by better subgradients, see `Composite.sharpened`.
 
     Parameters
     ----------

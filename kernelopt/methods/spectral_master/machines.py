@@ -124,7 +124,7 @@ class Machines:
         return free, curve.curvature[free]
 
     def predicted(self, trained: Trained, mu: Array) -> Array:
-        """Return about the alpha at the weights mu, from the derivative at those of `trained`."""
+        """Return about the alpha at the weights mu, from the derivative at the weights of `trained`."""
         alpha = trained.cut.alpha.copy()
         alpha[trained.free] += trained.change @ (mu - trained.mu)
         return alpha

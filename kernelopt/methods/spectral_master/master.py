@@ -15,7 +15,7 @@ from kernelopt.validation import Array
 
 
 class MasterSolution(NamedTuple):
-    """The weights mu, the multipliers of the cuts (of sum one), and that of F'K(mu)F >> 0."""
+    """The weights mu, the multipliers of the cuts (of sum one), and the multiplier of F'K(mu)F >> 0."""
 
     mu: Array
     multipliers: Array
@@ -66,7 +66,7 @@ class Master:
     def bound(self, cut: Cut, Z: Array) -> float:
         """Return the lower bound of the risk that a cut and the multiplier Z prove, up to rounding.
 
-        It is that of `proved_bound` without its rounding errors, from the compressed kernels.
+        It is the bound of `proved_bound` without its rounding errors, from the compressed kernels.
         """
         at, subspace = self.at, self.subspace
         cone, T = at.cone, at.basis.T

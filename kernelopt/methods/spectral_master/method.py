@@ -53,7 +53,7 @@ class Match(NamedTuple):
 class Proof(NamedTuple):
     """What proves a lower bound: a dual variable of the risk, and F with the multiplier F F' of K >> 0.
 
-    The multiplier is that of the risk alone, without the factor of the objective.
+    The multiplier belongs to the risk alone, without the factor of the objective.
     """
 
     alpha: Array
@@ -175,7 +175,7 @@ class SpectralMasterRun:
             subspace.add(vectors[:, values < NEARLY_ACTIVE])
 
     def first_weights(self) -> Array:
-        """Return those of a checkpoint, moved to the centre until K is PSD, or the centre without one."""
+        """Return the weights of a checkpoint, moved to the centre until K is PSD; without one the centre."""
         at = self.at
         if not self.control.resumed:
             return at.centre

@@ -10,7 +10,7 @@ from kernelopt.numerics.ball import Ball
 from kernelopt.validation import Array, Mask
 
 STRONG = 1e-8  # of the largest eigenvalue of a Gram matrix: those below are computed in another pass
-DEPENDENT = 1e-13  # Frobenius norm of a combination, relative to the sum of those of its terms: rounding
+DEPENDENT = 1e-13  # Frobenius norm of a combination, relative to the sum of the norms of its terms: rounding
 PASSES = 4  # each resolves norms that are smaller by the factor 1e-4: four reach rounding
 
 

@@ -19,7 +19,7 @@ from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.validation import Array
 
 # |K 1| / sqrt(N), of the norm of K. Centring leaves 5e-14 of a wide Gaussian, whose entries are a thousand
-# times as large as those of the result.
+# times as large as the entries of the result.
 VANISHING = 1e-12
 SAME_TRACE = 1e-11  # relative difference of the constraint's coefficients from the traces: rounding
 
@@ -107,7 +107,7 @@ class Centring(NamedTuple):
     Large weights of both signs multiply these errors: K(mu) may have a negative eigenvalue there that says
     nothing of the kernels. Therefore H K(mu) H >> 0 is required in the place of K(mu) >> 0, for the projector
     H = I - 11'/N. A risk with an intercept is the same at K and at H K H, since the dual variables of its
-    machine have the sum zero. So the problem is that of the kernels H K_i H.
+    machine have the sum zero. So the kernels H K_i H give the same problem.
 
     Attributes
     ----------

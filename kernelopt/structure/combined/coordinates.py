@@ -40,9 +40,9 @@ ROUNDED = 5e-14  # half of what the eigenvalues of a feasible point may miss by 
 class Coordinates:
     """The set {mu: K(mu) >> 0, tr K(mu) = c} as mu = centre + D x with a linear matrix inequality in x.
 
-    K0 = K(centre) is PSD, and its range holds those of all K_i. On the points `pivots` K0 = L L' is positive
-    definite, so that F = L^-T V with orthonormal V gives F'K0 F = I. The matrix inequality F'K(mu)F >> 0
-    follows from K(mu) >> 0.
+    K0 = K(centre) is PSD, and its range holds the ranges of all K_i. On the points `pivots` K0 = L L' is
+    positive definite, so that F = L^-T V with orthonormal V gives F'K0 F = I. The matrix inequality
+    F'K(mu)F >> 0 follows from K(mu) >> 0.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ def read_coordinates(structure: Structure) -> Coordinates | str:
 
 
 def decomposed(stack: Array, mu: Array) -> tuple[Index, Array] | None:
-    """Return (pivots, L) for K(mu) >> 0 with a range that holds those of all K_i; None for any other mu."""
+    """Return (pivots, L) for K(mu) >> 0 whose range holds the ranges of all K_i; None for any other mu."""
     m, N = stack.shape[:2]
     K = (mu @ stack.reshape(m, -1)).reshape(N, N)
     size = float(np.abs(K).max())

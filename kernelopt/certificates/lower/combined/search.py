@@ -81,7 +81,7 @@ class Subspace:
 def feasible_share(lowest: float, margin: float = 1e-9) -> float:
     """Return the largest s <= 1 for which centre + s (mu - centre) has eigenvalues above `margin`.
 
-    `lowest` is the lowest eigenvalue of K(mu) relative to K0; that of the centre is one.
+    `lowest` is the lowest eigenvalue of K(mu) relative to K0; the lowest eigenvalue of the centre is one.
     """
     return 1.0 if lowest >= margin else (1 - margin) / (1 - lowest)
 
