@@ -96,7 +96,7 @@ class Budget(Part):
     sign : float
         The expression of the constraint is sign * (sum - total).
     at : tuple of int
-        The position of the constraint among the constraints of the problem; empty for a cone.
+        The position of the constraint among those of the problem; empty for a cone.
     """
 
     rows: dict[cp.Variable, Array]
@@ -187,7 +187,7 @@ class Budget(Part):
 
 
 def largest_ratio(s: Ball, variable: cp.Variable, row: Array) -> float:
-    """Return an upper bound of max_i s_i / row_i, or of lambda_max(S) / row_0 for a multiple of the trace."""
+    """Return an upper bound of max_i s_i / row_i, or of the largest eigenvalue of S over that of the row."""
     if not is_trace_multiple(variable, row):
         above, used = s.above, row > 0
         if (above[~used] > 0).any():

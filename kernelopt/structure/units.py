@@ -289,8 +289,8 @@ def value_by_slope(structure: Structure, sizes: dict[int, Array]) -> float:
 
     Zero must be feasible; else infinity is returned. By convexity the optimum f(x) lies between f(0) and
     f(0) + f'(0; x). A quadratic term can be far larger at u: the form u'Ku of a vector of ones counts all
-    entries of K, where the terms of x'Kx of a solution x cancel. Both parts are sums of the absolute values
-    of the terms.
+    entries of K, where the entries of a solution cancel. Both parts are sums of the absolute values of the
+    terms.
     """
     expression, sums = structure.lifted.objective.args[0], []
     for share in (0.0, SMALL_STEP):
