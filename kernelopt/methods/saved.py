@@ -307,7 +307,7 @@ class SavedSolution(Solved):
         wanted, got = [value.shape for value in self.point], [variable.shape for variable in variables]
         if wanted != got:
             raise InputError(
-                f"problem must be built as the problem that was solved, with variables of shapes {wanted}, got "
+                f"problem must be built as the solved problem was, with variables of shapes {wanted}, got "
                 f"variables of shapes {got} in certify. Matrix variables are not saved."
             )
         return dict(zip(variables, self.point, strict=True))

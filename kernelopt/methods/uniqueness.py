@@ -24,8 +24,8 @@ On an l_p ball the following is decided, where f = 0 for all k means that no wei
 The bounds of a certificate, at the distance e, say where a form is positive at an optimum. At fixed theta the
 objective is strongly convex in the blocks w_km. So the blocks theta_m K_m alpha_k of the computed machines
 have a distance of at most sqrt(2 e) from optimal blocks, in the norm of the objective. If f = 0 is optimal,
-all theta are: then theta's(alpha) <= 2 e. At p = inf, with the weights scaled to a bound of 1, weights of one are
-optimal: if the blocks of K_m vanish at the optimum, then theta_m^2 s_m(alpha) <= 2 e.
+all theta are: then theta's(alpha) <= 2 e. At p = inf, with the weights scaled to a bound of 1, weights of
+one are optimal: if the blocks of K_m vanish at the optimum, then theta_m^2 s_m(alpha) <= 2 e.
 """
 
 from __future__ import annotations
