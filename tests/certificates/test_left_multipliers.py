@@ -201,6 +201,26 @@ def test_a_problem_whose_multipliers_one_solver_cannot_find_goes_to_the_next():
     assert certificate.gap <= 1e-6
 
 
+def theta(n, seed):
+    """Lovasz's number of a random graph: min t subject to t I - J - sum_ij x_ij E_ij >> 0 over the edges."""
+    i, j = np.nonzero(np.triu(np.random.default_rng(seed).random((n, n)) < 0.4, 1))
+    t, x, A = cp.Variable(), cp.Variable(i.size), np.zeros((n * n, i.size))
+    A[i * n + j, np.arange(i.size)] = A[j * n + i, np.arange(i.size)] = 1.0
+    edges = cp.reshape(A @ x, (n, n), order="F")
+    return cp.Problem(cp.Minimize(t), [t * np.eye(n) - np.ones((n, n)) - edges >> 0])
+
+
+@pytest.mark.parametrize(("n", "seed"), [(14, 2), (20, 0), (20, 1), (20, 2)])
+def test_rough_multipliers_of_low_rank_prove_a_bound_as_rough(n, seed):
+    """A boundary point of the dual cone is moved inside before its residual is removed."""
+    problem = theta(n, seed)
+    problem.solve(solver="SCS", eps=1e-4)
+    certificate = ko.certify(problem)
+    assert certificate.gap <= 1e-2
+    exact = ko.solve(theta(n, seed)).certificate
+    assert certificate.lower <= exact.upper and certificate.upper >= exact.lower
+
+
 @pytest.mark.parametrize("n", [3, 10])
 def test_a_maximum_determinant_has_a_lower_bound(n):
     """The optimum is n + log det S at X = S^-1."""

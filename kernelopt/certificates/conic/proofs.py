@@ -94,7 +94,8 @@ def repaired_bound(program: ConeProgram, box: Interval, x: Array, z: Array, colu
 
     An attempt corrects A'z in the chosen columns (`corrected_multiplier`), which may leave the dual cone, and
     then moves z into the cone, which changes A'z again. While the loss of the bound is not negligible, or
-    A'HA is singular, the next attempt starts from z moved inside by at least four times the last move.
+    A'HA is singular, the next attempt starts from z moved inside by a larger step: four times the last move
+    into the cone, within the ten- and the thousandfold of the last step.
     """
     best = DualValue(-np.inf, np.inf, z, np.zeros(program.c.size))
     near = into_dual_cone(program, z)
@@ -102,22 +103,22 @@ def repaired_bound(program: ConeProgram, box: Interval, x: Array, z: Array, colu
         return best
     slope, e = Ball(gradient(program, x).mid), interior_point(program)
     one_sided = np.isfinite(box.lower).astype(float) - np.isfinite(box.upper)
-    step = FIRST_STEP * float(np.abs(near).max(initial=0.0))
+    start, step = near, FIRST_STEP * float(np.abs(near).max(initial=0.0))
     for _ in range(REPAIRS):
         margin = SIGN_MARGIN * (slope + program.A.T @ Ball(near)).rad * one_sided
         corrected, moved = corrected_multiplier(program, columns, near, margin - slope.mid), 0.0
         inside = None if corrected is None else into_dual_cone(program, corrected)
         if corrected is not None and inside is not None:
-            near, moved = inside, float(np.abs(inside - corrected).max(initial=0.0))
-            found = dual_value(program, x, near, box)
-            worse = -np.inf < found.value <= best.value
+            moved = float(np.abs(inside - corrected).max(initial=0.0))
+            found = dual_value(program, x, inside, box)
+            farther = moved == 0.0 and -np.inf < found.value <= best.value  # larger steps cost more
             if found.value > best.value or best.value == -np.inf:
                 best = found
             negligible = found.loss <= NEGLIGIBLE_LOSS * abs(found.value)
-            if worse or (negligible and found.value > -np.inf):
+            if farther or (negligible and found.value > -np.inf):
                 break
-        step = max(4 * moved, 10 * step)
-        near = near + step * e
+        step = max(min(4 * moved, 1000 * step), 10 * step)
+        near = start + step * e
     return best
 
 
