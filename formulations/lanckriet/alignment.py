@@ -63,7 +63,7 @@ def alignment(
         Labels in {-1, +1} of the first n points, both present.
     weights : "nonnegative" or "free", default "nonnegative"
     norm : "full" or "train", default "full"
-        Whether the Frobenius norm is that of K on all N points, as in the paper, or on the labelled ones.
+        Whether the Frobenius norm is the norm of K on all N points, as in the paper, or on the labelled ones.
     prediction : "parzen" or "svm", default "parzen"
         `Solution.decision_function`: the Parzen rule f(x) = sum_i y_i k(x_i, x) / n_{y_i}, or an SVM
         with C = 1 at K(mu) scaled to a mean diagonal of one.
@@ -86,7 +86,7 @@ def alignment(
     -----
     The variable of the problem holds the weights times powers of two near the Frobenius norms of their
     kernels, since solvers fail on matrix inequalities whose kernels differ in size by many powers of ten.
-    `weights` are those of the kernels as they were given; multiplying by powers of two is exact.
+    `weights` belong to the kernels as they were given; multiplying by powers of two is exact.
 
     Examples
     --------

@@ -34,7 +34,7 @@ def block_norm(
         + \sum_j h_{C,\tau}\big(1 - y_j f(x_j)\big), \qquad f = \sum_i F_i w_i + b
 
     with K_i = F_i F_i' and :math:`h_{C,\tau}(s) = \max_{0 \le a \le C} 2 a s - \tau a^2`. For a learned
-    tau the loss is that of a hard margin, f + xi takes the place of f, and :math:`\sqrt N \|\xi\|` is added
+    tau the loss is the hard margin, f + xi takes the place of f, and :math:`\sqrt N \|\xi\|` is added
     to the sum over i.
 
     Dual: the programme of `qcqp`.

@@ -32,7 +32,7 @@ def hard_margin(
         \max_{\alpha, t}\ 2 e'\alpha - t \quad\text{s.t.}\quad \alpha \ge 0,\ y'\alpha = 0,\
         \tfrac{c}{r_i} \alpha' G_i \alpha \le t, \qquad (G_i)_{jk} = y_j y_k (K_i)_{jk},
 
-    and for free signs that of `sdp`, both with C infinite and tau = 0.
+    and for free signs the problem of `sdp`, both with C infinite and tau = 0.
 
     Statement: the two displays have one value, :math:`\omega = 1 / d^2` with d the geometric
     margin (`Solution.margin`), and :math:`f = \sum_j \alpha_j y_j K(\mu)(x_j, \cdot) + b`.
@@ -45,7 +45,7 @@ def hard_margin(
     Returns
     -------
     Formulation
-        claim "equal"; `.dual()` is that of `qcqp`, and of `sdp` for free signs.
+        claim "equal"; `.dual()` is the dual of `qcqp`, and of `sdp` for free signs.
 
     Raises
     ------

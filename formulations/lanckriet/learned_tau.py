@@ -35,7 +35,7 @@ def learned_tau(
         \tfrac{c}{r_i} \alpha' G_i \alpha \le t,\ \tfrac{c}{N} \alpha'\alpha \le t, \qquad
         (G_i)_{jk} = y_j y_k (K_i)_{jk},
 
-    and for free signs that of `sdp`, both with C infinite.
+    and for free signs the problem of `sdp`, both with C infinite.
 
     Statement: the two displays have one value, tau is c / N times the multiplier of the last constraint,
     and :math:`f = \sum_j \alpha_j y_j K(\mu)(x_j, \cdot) + b`: predictions use K(mu), not K(mu) + tau I.
@@ -50,7 +50,7 @@ def learned_tau(
     Returns
     -------
     Formulation
-        claim "equal"; `.dual()` is that of `qcqp`, and of `sdp` for free signs. `Solution.tau` is the
+        claim "equal"; `.dual()` is the dual of `qcqp`, and of `sdp` for free signs. `Solution.tau` is the
         learned tau.
 
     Raises

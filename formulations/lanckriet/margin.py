@@ -37,7 +37,7 @@ def margin(
     :math:`r_i = \operatorname{tr} K_i` on all. A learned tau is a variable of the minimisation, and
     :math:`\sum_i \mu_i r_i + N \tau = c`.
 
-    Method: the programme of `qcqp` for non-negative weights, and that of `sdp` for free signs.
+    Method: the programme of `qcqp` for non-negative weights, and the programme of `sdp` for free signs.
 
     Statement: the programme has the value of the display, and so has its dual.
 
@@ -61,7 +61,7 @@ def margin(
     Returns
     -------
     Formulation
-        claim "equal"; `.dual()` is that of `qcqp`, and of `sdp` for free signs.
+        claim "equal"; `.dual()` is the dual of `qcqp`, and of `sdp` for free signs.
 
     Raises
     ------

@@ -61,7 +61,7 @@ def kernels_of_trace(
     others.
     """
     base, full = shares(rng, knobs)
-    level = 1.0 if knobs.degenerate else 0.5  # z'K_i z of a kernel of weight zero, over that of the others
+    level = 1.0 if knobs.degenerate else 0.5  # z'K_i z of a kernel of weight zero, over the others' value
     stack = kernels(rng, knobs, z, g, base, np.where(knobs.active, 1.0, level), c)
     sizes = rng.uniform(0.5, 2.0, knobs.m)
     mu = full / sizes[knobs.owners]

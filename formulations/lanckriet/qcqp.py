@@ -25,7 +25,7 @@ def qcqp(
 
     Problem: :math:`\min_\mu \omega_{C,\tau}(\sum_i \mu_i K_i)` over :math:`\mu \ge 0`,
     :math:`\sum_i \mu_i r_i = c`, as in `margin`. Programme, with :math:`(G_i)_{jk} = y_j y_k (K_i)_{jk}`; its
-    t is c times that of the paper:
+    t is c times the t of the paper:
 
     .. math::
 

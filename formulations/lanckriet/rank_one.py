@@ -23,7 +23,7 @@ def rank_one(
 ) -> ko.Formulation:
     r"""The quadratic programme for kernels of rank one, K(mu) = V diag(mu) V'.
 
-    Problem: that of `qcqp` for the kernels v_i v_i'. Programme, with :math:`\breve v_i = y \circ v_i[:n]`:
+    Problem: `qcqp` for the kernels v_i v_i'. Programme, with :math:`\breve v_i = y \circ v_i[:n]`:
 
     .. math::
 

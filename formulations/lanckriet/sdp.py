@@ -55,7 +55,7 @@ def sdp(
     N eta, and tau = 0 in the objective.
 
     Statement: the three have one value. With [[Z, z], [z', zeta]] the multiplier of the matrix inequality of
-    the programme, the alpha of the dual is -z / zeta. With free signs the value is at most that of `qcqp`.
+    the programme, the alpha of the dual is -z / zeta. With free signs the value is at most `qcqp`'s.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def programme(data: TransductionData) -> Programme:
 
 
 def dual(data: TransductionData) -> cp.Problem:
-    """Return the dual of `sdp`; the matrix inequality is that of one variable of order N + 1."""
+    """Return the dual of `sdp`; its matrix inequality has one variable of order N + 1."""
     alpha = cp.Variable(data.n, nonneg=True, name="alpha")
     eta = cp.Variable(name="eta")
     lifted = cp.Variable((data.N + 1, data.N + 1), PSD=True, name="U")

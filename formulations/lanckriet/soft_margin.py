@@ -39,9 +39,9 @@ def soft_margin(
         \max_{\alpha, t}\ 2 e'\alpha - t \quad\text{s.t.}\quad 0 \le \alpha \le C,\ y'\alpha = 0,\
         \tfrac{c}{r_i} \alpha' G_i \alpha \le t, \qquad (G_i)_{jk} = y_j y_k (K_i)_{jk},
 
-    and for free signs that of `sdp`, both with tau = 0.
+    and for free signs the problem of `sdp`, both with tau = 0.
 
-    Statement: the two displays have one value, twice that of the usual support vector machine with the
+    Statement: the two displays have one value, twice the value of the usual support vector machine with the
     same C at K(mu), and :math:`f = \sum_j \alpha_j y_j K(\mu)(x_j, \cdot) + b`.
 
     Parameters
@@ -54,7 +54,7 @@ def soft_margin(
     Returns
     -------
     Formulation
-        claim "equal"; `.dual()` is that of `qcqp`, and of `sdp` for free signs.
+        claim "equal"; `.dual()` is the dual of `qcqp`, and of `sdp` for free signs.
 
     Raises
     ------

@@ -39,7 +39,7 @@ def soft_margin_squared(
         \alpha \ge 0,\ y'\alpha = 0,\ \tfrac{c}{r_i} \alpha' G_i \alpha \le t, \qquad
         (G_i)_{jk} = y_j y_k (K_i)_{jk},
 
-    and for free signs that of `sdp`, both with C infinite and tau = 1/C.
+    and for free signs the problem of `sdp`, both with C infinite and tau = 1/C.
 
     Statement: the two displays have one value, and
     :math:`f = \sum_j \alpha_j y_j K(\mu)(x_j, \cdot) + b`: predictions use K(mu), not K(mu) + I/C. A point
@@ -55,7 +55,7 @@ def soft_margin_squared(
     Returns
     -------
     Formulation
-        claim "equal"; `.dual()` is that of `qcqp`, and of `sdp` for free signs.
+        claim "equal"; `.dual()` is the dual of `qcqp`, and of `sdp` for free signs.
 
     Raises
     ------

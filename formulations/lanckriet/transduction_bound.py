@@ -67,7 +67,7 @@ def transduction_bound(
         Of a Lanckriet criterion, with as many unlabelled points as labelled ones.
     delta : float in (0, 1), default 0.05
     y : array of shape (n,), optional
-        The labels that were used; by default those of the solution.
+        The labels that were used; by default the labels of the solution.
     samples : int > 0, default 2000
         Draws of sigma where N > 12.
     random_state : int, Generator or None, default 0

@@ -1,6 +1,6 @@
 r"""The linear functional strategy: a function per kernel, combined by least squares (MKL-LFS).
 
-Values are those of the paper, with the loss averaged ("mean", its equation (1)) or summed ("sum"); there
+Values are the paper's, with the loss averaged ("mean", its equation (1)) or summed ("sum"); there
 is no 1/2 anywhere. Its sample size m is n here, and its number of kernels p is M.
 
 References

@@ -80,9 +80,9 @@ def functional_strategy(
     ridge : float >= 0, default 0.0
         lambda.
     weights : "free", "nonnegative" or "simplex", default "free"
-        The set of c. Free weights that are not unique are those of minimum norm.
+        The set of c. Free weights that are not unique have minimum norm.
     columns : "training", "leave-one-out" or "split", default "training"
-        What X holds: values on the points that trained x_j, as in the paper; those of x_j trained without
+        What X holds: values on the points that trained x_j, as in the paper; values of x_j trained without
         the point (with the same level), in closed form; or values on held-out points.
     filter : function of (eigenvalues, level) -> g, default tikhonov
         Or `cut_off`, `landweber`, `iterated_tikhonov(2)`: b_j = U diag(g) U'v.

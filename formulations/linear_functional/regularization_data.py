@@ -17,7 +17,7 @@ Convention = Literal["mean", "sum"]
 Intercept = Literal["none", "mean", "column"]
 Weights = Literal["free", "nonnegative", "simplex"]
 CHOICES = ("gcv", "leave-one-out")
-LARGEST_TARGET = 1e70  # fourth powers of larger targets, and those of the inverse, are no normal doubles
+LARGEST_TARGET = 1e70  # fourth powers of larger targets, and of their inverses, are no normal doubles
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,7 +79,7 @@ class Strategy(ko.Formulation):
         Returns
         -------
         DirectSolution
-            Its bounds are those of the problem in which nothing is dropped.
+            Its bounds are bounds of the problem in which nothing is dropped.
 
         Raises
         ------

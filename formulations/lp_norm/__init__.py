@@ -1,6 +1,6 @@
 r"""l_p-norm multiple kernel learning: weights in a norm ball, and its relatives.
 
-Values are those of the optimization problems of the paper, with the loss C V(t, y) summed over samples
+Values are the optima of the paper's problems, with the loss C V(t, y) summed over samples
 and one half of the squared norms: `kernelopt.risk` as it is, nothing to convert.
 
 References

@@ -77,7 +77,7 @@ def block_norm(
     Returns
     -------
     Formulation
-        claim "equal"; the weights are those of the learned machine,
+        claim "equal"; the weights are the weights of the learned machine,
         :math:`\omega_m = \|w_m\| / \sqrt{\alpha'K_m\alpha}`, so that
         :math:`f = \sum_m \omega_m K_m \alpha + b`. For `squared=True` they are the theta of `primal` where
         r < 2, one where r = 2, and 1 / theta of the last display where r > 2.

@@ -81,9 +81,9 @@ def continuous_width(
 
     Statement: an optimal measure has finitely many widths. At any alpha of the domain, a bound of
     :math:`\alpha'K_\sigma\alpha` over the interval gives a lower bound of the optimum over all widths. The
-    search for the largest form ends with such a bound, by that of its second derivative in log sigma. Widths
-    at which the form is largest are added until the two bounds meet. For p > 1 the problem has no meaning:
-    two equal widths would count as more than one.
+    search for the largest form ends with such a bound, by a bound of its second derivative in log sigma.
+    Widths at which the form is largest are added until the two bounds meet. For p > 1 the problem has no
+    meaning: two equal widths would count as more than one.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def continuous_width(
     Returns
     -------
     ContinuousWidth
-        The upper bound is that of the kernels as they are evaluated in doubles, and the lower bound includes
+        The upper bound holds for the kernels as they are evaluated in doubles, and the lower bound includes
         the rounding errors of the search.
 
     Warns

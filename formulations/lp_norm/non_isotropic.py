@@ -88,7 +88,7 @@ def non_isotropic(
 
 
 def dual(data: MultipleKernelData, R: Array) -> cp.Problem:
-    """Return the dual of `non_isotropic`: that of section 3.6, corrected, with E = R'R."""
+    """Return the dual of `non_isotropic`: the dual of section 3.6, corrected, with E = R'R."""
     side = DualOverAlpha(data)
     v, caps = side.forms("v")  # v_m >= |L_m'alpha|^2 = s_m
     half = np.linalg.inv(R).T  # half' half = E^-1, since E = R'R

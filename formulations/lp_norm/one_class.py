@@ -126,7 +126,7 @@ class Offset(ko.Formulation):
 def dual(data: MultipleKernelData, p: float) -> cp.Problem:
     """Return the dual of the nu form, from data whose loss has C = 1 / (nu n).
 
-    The dual of the C form is that of `primal`.
+    The dual of the C form is the dual of `primal`.
     """
     side = DualOverAlpha(data)
     s, caps = side.forms()

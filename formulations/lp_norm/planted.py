@@ -120,8 +120,8 @@ def of_block_norm(
 ) -> Planted:
     """Return a block-norm problem with a known optimum.
 
-    For r <= 2 it is that of the ball with p = r / (2 - r). For r > 2 the machine is f = sum_m K_m alpha /
-    theta_m with theta_m = s_m^(1 / (p + 1)), up to |theta|_p = 1, and p = r / (r - 2).
+    For r <= 2 it is the problem on the ball with p = r / (2 - r). For r > 2 the machine is
+    f = sum_m K_m alpha / theta_m with theta_m = s_m^(1 / (p + 1)), up to |theta|_p = 1, and p = r / (r - 2).
     """
     knobs, m = begun(rng, loss, chosen, "block_norm")
     s, build = forms_of(rng, knobs)[knobs.owners], partial(block_norm, r=r, loss=loss)

@@ -53,7 +53,7 @@ def ivanov_from_tikhonov(solution: ko.Solution, *, p: float, loss: ko.Loss) -> I
         Of `tikhonov`.
     p : float in [1, inf]
     loss : Loss
-        V, the one that `tikhonov` was given.
+        The loss V that `tikhonov` was given.
 
     Returns
     -------
@@ -85,7 +85,7 @@ def tikhonov_from_ivanov(solution: ko.Solution, *, loss: ko.Loss, tau: float = 1
     solution : Solution
         Of `primal`.
     loss : Loss
-        V, the one that `primal` was given.
+        The loss V that `primal` was given.
     tau : float > 0, default 1.0
 
     Returns

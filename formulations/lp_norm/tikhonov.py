@@ -43,7 +43,7 @@ def tikhonov(
     Statement: the two have one value, and the weights have the norm
     :math:`\|\theta\|_p = \|s\|_q / (4\mu) = (B^2 / 4\mu)^{1/3}`. Here B^2 is the minimum of
     :math:`\sum_m \|w_m\|^2 / \theta_m` over the unit ball, for the w of the solution. By Theorem 1 the
-    machine is that of the constrained form at another C, see `ivanov_from_tikhonov`.
+    machine solves the constrained form at another C, see `ivanov_from_tikhonov`.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 r"""Kernels learned from similarity matrices, of any signature, by convex fidelities.
 
 A similarity S is symmetric and need not be positive semidefinite; the learned kernel is, and is near S.
-Values are those of the paper: `kernelopt.risk` plus rho times the fidelities, nothing to convert.
+Values are the paper's: `kernelopt.risk` plus rho times the fidelities, nothing to convert.
 
 References
 ----------

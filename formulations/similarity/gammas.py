@@ -35,6 +35,6 @@ def gammas(kernels: ArrayLike, alpha: ArrayLike) -> Array:
     """
     stack = as_grams(kernels, "kernels")
     a = as_vector(alpha, "alpha", most=stack.n_points)
-    a = a / (np.abs(a).max() or 1.0)  # the result is that of any multiple
+    a = a / (np.abs(a).max() or 1.0)  # any multiple has the same result
     q = np.sqrt(np.maximum(stack.forms(a), 0.0))
     return np.asarray(q / q.sum() if q.any() else np.full(q.size, 1 / q.size))

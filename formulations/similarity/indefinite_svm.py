@@ -26,7 +26,7 @@ def indefinite_svm(
         \min_{K \succeq 0}\ \omega(K) + \rho \sum_{i=1}^m \|K - S_i\|_F^2, \qquad
         \omega(K) = \min_{f, b}\ \sum_j V(f_j + b, y_j) + \tfrac12 f'K^+f
 
-    Dual: that of `single_kernel` with :math:`L^*(U) = \tfrac14 \|U\|_F^2` and sigma = 0.
+    Dual: the dual of `single_kernel` with :math:`L^*(U) = \tfrac14 \|U\|_F^2` and sigma = 0.
 
     Statement: the two have one value, and :math:`K = \big(\bar S + \tfrac{1}{4 m \rho} zz'\big)_+`, the
     `optimal_kernel` at alpha. It is `single_kernel` with trace=None and the squared Frobenius norm.

@@ -54,19 +54,19 @@ def kernel_per_similarity(
 
     and the other constraints as in `single_kernel`.
 
-    Statement: the two have one value. It is at most that of `single_kernel`, and the same for m = 1. The
+    Statement: the two have one value. It is at most the value of `single_kernel`, and the same for m = 1. The
     machine is :math:`f = \sum_i K_i \alpha / \gamma_i + b` with the gamma_i of `gammas`: the larger
     :math:`\alpha'K_i\alpha`, the smaller the weight of K_i.
 
     Parameters
     ----------
     similarities, y, C, rho, trace, fidelity, loss
-        As in `single_kernel`; the trace is that of every K_i.
+        As in `single_kernel`; the trace is the trace of every K_i.
 
     Returns
     -------
     Formulation
-        claim "equal"; no weights. `Solution.kernel` is that of the machine, the sum of K_i / gamma_i; K_i
+        claim "equal"; no weights. `Solution.kernel` is the machine's kernel, the sum of K_i / gamma_i; K_i
         and 1 / gamma_i are `part.grams.gram(0)` and `part.weights` of `solution.learned[0].parts[i]`.
 
     References

@@ -172,7 +172,7 @@ def of_several(rng: np.random.Generator, *, fidelity: Fidelity = "frobenius", **
 
 
 def widened(W: Array, length: float) -> Array:
-    """Return W + t I of the given Frobenius norm, which is at least that of W, with t >= 0."""
+    """Return W + t I of the given Frobenius norm, which is at least the norm of W, with t >= 0."""
     n, trace = len(W), float(np.trace(W))
     missing = length**2 - float((W**2).sum())
     t = (np.sqrt(trace**2 + n * missing) - trace) / n
@@ -183,7 +183,7 @@ def of_spectral(rng: np.random.Generator, **asked: Any) -> Planted:
     """Return a restricted spectral problem with a known optimum, for the squared norm and the squared hinge.
 
     mu_ij is optimal where 2 rho (mu_ij - lambda_ij) = (v_ij'z)^2 / (2 gamma_i) + sigma_i + zeta_ij, with
-    zeta_ij = 0 where mu_ij > 0. The eigenvectors are those of a kernel, and lambda_ij are kept apart.
+    zeta_ij = 0 where mu_ij > 0. The eigenvectors are a kernel's, and lambda_ij are kept apart.
     """
     loss = ko.squared_hinge(1.0)
     knobs, m = begun(rng, loss, asked, "restricted_spectral")

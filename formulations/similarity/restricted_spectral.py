@@ -44,7 +44,7 @@ def restricted_spectral(
 
     with v_ij the columns of V_i, and the other constraints as in `single_kernel`.
 
-    Statement: the two have one value. For the Frobenius norm and its square it is at least that of
+    Statement: the two have one value. For the Frobenius norm and its square it is at least the value of
     `kernel_per_similarity`. For "l1" there is no such order, since L is a sum over entries there and over
     eigenvalues here.
 
@@ -56,7 +56,7 @@ def restricted_spectral(
     Returns
     -------
     Formulation
-        claim "equal"; the weights w, of shape (m N,), are those of the machine: w_ij = mu_ij / gamma_i for
+        claim "equal"; the weights w, of shape (m N,), are the machine's weights: w_ij = mu_ij / gamma_i for
         the eigenvector v_ij, which is mu_j for m = 1. They give gamma_i, which is proportional to
         :math:`\sum_j w_{ij} (v_{ij}'\alpha)^2`.
 
@@ -69,7 +69,7 @@ def restricted_spectral(
     The cones are second-order cones: "exact" takes a second at N = 200, m = 2, and "first-order-dual" a
     fraction of it. With "l1" and a trace the certified gap of "exact" may stay at a few 1e-5 from N = 60 on.
     Where S_i has repeated eigenvalues, its eigenvectors are not unique, and neither is the problem: the
-    eigenvectors are those of `numpy.linalg.eigh`. `spectral_extension` gives the kernel at new points.
+    eigenvectors come from `numpy.linalg.eigh`. `spectral_extension` gives the kernel at new points.
 
     Examples
     --------

@@ -128,7 +128,7 @@ def own_loss(loss: ko.Loss, C: float) -> ko.Loss:
     loss = as_loss(loss)
     if not isinstance(C, int | float) or C != 1.0:
         raise ko.errors.ParameterError(
-            f"C is that of the default loss hinge(C), got C = {shown(C)} beside loss = {loss!r}. "
+            f"C belongs to the default loss hinge(C), got C = {shown(C)} beside loss = {loss!r}. "
             "Write it into the loss, such as kernelopt.logistic(C)."
         )
     return loss

@@ -85,7 +85,7 @@ def single_kernel(
     its certificate it takes, for m = 2 on one core, 1 to 2 s at N = 30 and half a minute at N = 60; with "l1"
     7 s and two minutes. From 11 points on "auto" takes the method "first-order-dual" for the hinges and the
     squared loss: N = 400 takes a fraction of a second, and one or two seconds with "l1". With "l1" its gap
-    decreases slowly where the trace is None or much larger than that of the similarities. For other losses
+    decreases slowly where the trace is None or much larger than the similarities' trace. For other losses
     and fidelities there is "mirror-descent". Scale similarities to entries of size one, since solvers lose
     digits on large ones.
 

@@ -102,7 +102,7 @@ def learned_spectrum(learned: ko.Solution | ArrayLike, lam: Array, V: Array) -> 
             raise ko.errors.ShapeError(
                 f"mu must be finite of shape (m, N) = {lam.shape}, got {mu.shape}. Pass learned= one "
                 "eigenvalue "
-                "for each of the similarities, ascending as those of numpy.linalg.eigh."
+                "for each of the similarities, ascending as from numpy.linalg.eigh."
             )
         return mu
     if np.size(learned.weights) == lam.size and learned.weights is not None:

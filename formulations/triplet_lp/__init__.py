@@ -1,6 +1,6 @@
 """Kernels and features from relative comparisons, by linear programming.
 
-Values are those of the programmes, with the sum of the hinges over triplets.
+Values are the optima of the programmes, with the sum of the hinges over triplets.
 
 References
 ----------

@@ -131,7 +131,7 @@ class ComparisonData:
         return np.asarray(np.eye(self.m)[int(self.depths.argmax())])
 
     def interior_weights(self) -> Array:
-        """Return weights in the interior: one kernel alone, else those of largest depth with |alpha| <= 1.
+        """Return weights in the interior: one kernel alone, or weights of largest depth with |alpha| <= 1.
 
         Where the cone has no interior the depth of what is returned is not positive.
         """
@@ -216,7 +216,7 @@ def comparison_data(
 
 
 def with_triplets(points: ArrayLike, triplets: Index, n_points: int) -> Index:
-    """Return the points S as given, which must hold those of the triplets."""
+    """Return the points S as given, which must hold the points of the triplets."""
     S = np.unique(as_indices(points, n_points, "points"))
     missing = np.setdiff1d(triplets, S)
     if missing.size:

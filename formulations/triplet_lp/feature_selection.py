@@ -31,10 +31,10 @@ def feature_selection(
         \qquad K = \sum_p \alpha_p K_p
 
     over weights of any sign for which K is diagonally dominant on S. I_f holds the kernels of one feature.
-    The price of a group is that of its largest weight: the other kernels of the group may have weights of the
+    The price of a group is its largest weight's: other kernels of the group may have weights of the
     same size at no further price. `selected` lists the groups with a weight.
 
-    Dual: that of `kernel_design` with the constraints
+    Dual: the dual of `kernel_design` with the constraints
 
     .. math:: \sum_{p \in I_f} |z_p| \le \gamma_1 \quad\text{for every feature}\ f
 

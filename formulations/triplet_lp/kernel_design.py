@@ -93,8 +93,8 @@ def kernel_design(
     A linear programme with m + n_S (n_S - 1) / 2 + T + F variables; the matrix has m (T + n_S^2) numbers.
     `solve("column-generation")` generates the rows of dominance as they are needed, as columns of the dual in
     HiGHS. It returns a vertex: most weights are exactly zero. `solve("interior-point")` makes Newton steps on
-    the m weights, for every cone, and its weights are small numbers where those of a vertex are zero.
-    `solve()` takes the one that is predicted to be faster. `solve(solver="HIGHS")`, or any other solver,
+    the m weights, for every cone, and its weights are small numbers where a vertex has zeros.
+    `solve()` takes the method that is predicted to be faster. `solve(solver="HIGHS")`, or any other solver,
     solves the programme with all rows.
 
     Examples

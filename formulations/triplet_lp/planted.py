@@ -5,7 +5,7 @@ where z_p = <M, K_p> has sum |z_p| = gamma1 over every group with a weight, M be
 
     M = sum_t u_t (e_i e_j' - e_i e_k') + sum_i (v_i - gamma2) e_i e_i' + sum_{i < j} w_ij e_i e_j'.
 
-The value is that of the dual, the sum of u.
+The value is the value of the dual, the sum of u.
 """
 
 from __future__ import annotations

@@ -92,9 +92,9 @@ class Spectrum:
         return np.asarray(self.vectors @ (self.values * g * (self.vectors.T @ v)))
 
     def smallest(self, K: Array) -> float:
-        """Return a lower bound of the eigenvalues of K; this spectrum is that of K up to rounding.
+        """Return a lower bound of the eigenvalues of K; this spectrum is the spectrum of K up to rounding.
 
-        An eigendecomposition is that of a matrix within a small multiple of n u |K| of K; where the vectors
+        An eigendecomposition is exact for a matrix within a small multiple of n u |K| of K; where the vectors
         are fewer, the distance of K from U diag(values) U' is taken instead.
         """
         lost = EIGENDECOMPOSITION * len(K) * float(np.linalg.norm(K))
@@ -230,7 +230,7 @@ class Candidates:
     alpha : array of shape (M,)
         The regularisation of each, in the convention of the data.
     errors : array of shape (M,)
-        Bounds of the distances of the columns from those of exact arithmetic, for Tikhonov's filter on
+        Bounds of the distances of the columns from the columns of exact arithmetic, for Tikhonov's filter on
         training or held-out points. All other columns count as exact, with errors of zero.
     keys : tuple of M bytes
         Equal where kernels and regularisation are, so that exact columns are the same.

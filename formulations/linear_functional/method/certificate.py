@@ -115,7 +115,7 @@ def by_cone(stage: Combination) -> Ball:
     Let A be the columns that the weights use or that are nearly orthogonal to their residual r, and P the
     projection on the range of A. Then r - P r is orthogonal to A, and it is feasible for the dual if
     :math:`x_j'r + \|x_j\| \|P r\| \le 0` for all other columns. It proves :math:`(\|r\|^2 - \|P r\|^2) / n`.
-    Where this condition fails, the bound is that of `by_shift`.
+    Where this condition fails, the bound is the bound of `by_shift`.
     """
     lengths = np.linalg.norm(stage.X, axis=0)
     seen = lengths > 0

@@ -83,7 +83,7 @@ class Combination:
 
         Notes
         -----
-        Doubles rarely sum to one, so on the simplex the objective is that of c / S with S = 1'c. Its residual
+        Doubles rarely sum to one, so on the simplex the objective is taken at c / S, S = 1'c. Its residual
         is r + theta (v - r) for r = v - X c and theta = 1 - 1 / S.
         """
         r, off = self.residual(c), excess(c) if self.weights == "simplex" else Ball(0.0)

@@ -152,7 +152,7 @@ class Outliers(BoundedProblem):
 
     @property
     def size(self) -> float:
-        """An upper bound of |optimum|: that of the dual at alpha = 1/n, where alpha'K alpha <= mean K_ii."""
+        """An upper bound of |optimum|: the dual at alpha = 1/n, where alpha'K alpha <= mean K_ii."""
         diagonals = np.maximum(self.data.grams.diagonals.mean(axis=1), 0.0)
         return norms.lp_length(np.sqrt(diagonals), norms.conjugate_exponent(self.r)) ** 2 / 2
 
@@ -224,7 +224,7 @@ class Outliers(BoundedProblem):
             machine = OneClassSVM(
                 kernel="precomputed", nu=self.share, tol=TUNED.trained, max_iter=TUNED.steps
             )
-            with warnings.catch_warnings():  # at the last step the bounds are those of its alpha
+            with warnings.catch_warnings():  # at the last step the bounds belong to its alpha
                 warnings.simplefilter("ignore")
                 machine.fit(self.L * theta @ self.L.T)
             alpha[:] = np.bincount(machine.support_, machine.dual_coef_[0], alpha.size)

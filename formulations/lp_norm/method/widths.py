@@ -29,7 +29,7 @@ from kernelopt.extend import Array, Ball
 class Tuned:
     """The tuned numbers of the search over widths."""
 
-    # more than those of an entry of a kernel and of its derivative, beside one per coordinate
+    # more roundings than an entry of a kernel and of its derivative, beside one per coordinate
     roundings: int = 64
     first: int = 16  # intervals at the start
     evaluations: int = 20_000  # of the form at most; beyond them the bound is looser

@@ -51,7 +51,7 @@ class Columns:
         self.cuts = sp.csr_array((0, len(data.cone_entries)))  # of each column lam, the price of each entry
         self.highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         self.highs.setOptionValue("output_flag", False)
-        self.highs.setOptionValue("parallel", "off")  # a number of threads must be that of the first HiGHS
+        self.highs.setOptionValue("parallel", "off")  # the number of threads must be the first HiGHS's
         self.highs.setOptionValue("small_matrix_value", TUNED.smallest_entry)
         m, F, infinity = data.m, data.F, highspy.kHighsInf
         empty = np.zeros(0)

@@ -52,7 +52,7 @@ TOLERANCES = Tolerances()
 
 
 class Multipliers(NamedTuple):
-    """Those of the triplets, u, and those of the cone: (v, w) in one vector, vec Z, or none."""
+    """The multipliers u of the triplets, and of the cone: (v, w) in one vector, vec Z, or none."""
 
     u: Array
     cone: Array

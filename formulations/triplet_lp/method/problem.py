@@ -29,9 +29,9 @@ def triplet_certificate(
 ) -> ko.Certificate:
     """Bound the optimum of the programme of checked data, at values and multipliers of its constraints.
 
-    * The upper bound is the objective at feasible weights: those of `in_cone` at the given weights, or zero
+    * The upper bound is the objective at feasible weights: `in_cone` of the given weights, or zero
       weights if their objective is not larger.
-    * The lower bound is that of `best_multipliers`. For "psd" it may be much below the optimum if gamma1 or
+    * The lower bound is from `best_multipliers`. For "psd" it may be much below the optimum if gamma1 or
       gamma2 is near zero. If the gap is then large, `ko.certify` computes another lower bound, and the larger
       one is returned.
 
@@ -140,7 +140,7 @@ def point_and_multipliers(
 ) -> tuple[dict[int, Array], list[list[Array]]]:
     """Return the values of the variables, by id, and the multipliers of the constraints.
 
-    `u` are the multipliers of the triplets, and `cone` those of the cone: (v, w) in one vector, vec Z, or
+    `u` are the multipliers of the triplets, and `cone` of the cone: (v, w) in one vector, vec Z, or
     none.
     """
     n, values = data.points.size, data.point(alpha)

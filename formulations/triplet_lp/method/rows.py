@@ -30,7 +30,7 @@ class Tuned:
     reach: float = 0.3  # a correction aims at steps that are longer by this
     small: float = 0.1  # products outside these multiples of their target are moved to them
     large: float = 10.0
-    null: float = 1e-12  # singular values below this share of the largest are those of a common null space
+    null: float = 1e-12  # singular values below this share of the largest belong to a common null space
     # seconds over n^3, measured: singular values and orthogonal factors, which cannot be interrupted
     setup: float = 1e-9
     usual: int = 25  # iterations
@@ -48,7 +48,7 @@ TUNED = Tuned()
 class Rows:
     """G p >= h over points p = (x, e) of the variables x = (eps, s, r) and the entries e = K alpha, at c'p.
 
-    The entries are those of K above the diagonal, those on it, and the weights. A triplet is the difference
+    The entries are K above the diagonal, the diagonal, and the weights. A triplet is the difference
     of two entries. There are at most n_S (n_S - 1) / 2 of them, however many triplets there are, so that the
     work of an iteration does not grow with T.
 
@@ -69,7 +69,7 @@ class Rows:
 
     @classmethod
     def of(cls, data: ComparisonData, gamma1: float) -> Rows:
-        """Return the rows of eps and of s, and for "dominant" those of r and the sums."""
+        """Return the rows of eps and of s, and for "dominant" the rows of r and of the sums."""
         n, T, m, F, R = data.points.size, data.T, data.m, data.F, data.first.size
         i, j, k = np.searchsorted(data.points, data.triplets).T
         pairs = np.concatenate([np.minimum(i, other) * n + np.maximum(i, other) for other in (j, k)])
