@@ -8,14 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.figures import (
-    FONT,
-    heat_map,
-    labels_step,
-    new_axes,
-    shortened_name,
-    width_of_numbers,
-)
+from kernelopt.figures import STYLE, heat_map, name_places, new_axes, shortened_name
 from kernelopt.grams import Grams
 from kernelopt.grams.given import as_squares
 from kernelopt.health.measures import NUMBERS, Stack, as_target, centred_alignments, is_estimated, measured
@@ -131,12 +124,10 @@ class KernelReport:
             labels.append("target y")
             for line in (ax.axhline, ax.axvline):
                 line(m - 0.5, color="black", linewidth=0.8)
-        low = -1.0 if (cells < 0).any() else 0.0
-        heat_map(ax, cells, low, "centred alignment", [[rounded(v, ".2f") for v in row] for row in cells])
-        steps = (labels_step(ax, m, width_of_numbers(m)), labels_step(ax, m, FONT, horizontal=False))
-        across, down = ([*range(0, m, step), *range(m, len(labels))] for step in steps)
-        ax.set_xticks(across, [str(i) if i < m else "y" for i in across], fontsize=FONT)
-        ax.set_yticks(down, [labels[i] for i in down], fontsize=FONT)
+        heat_map(ax, cells, "centred alignment", diverging=bool((cells < 0).any()))
+        numbers, last = [*map(str, range(m)), "y"][: len(labels)], len(labels) - m
+        name_places(ax.xaxis, numbers, STYLE.character * (len(str(m)) + 1), last)
+        name_places(ax.yaxis, labels, last=last)
         ax.set_title("Alignment of kernels")
         return ax
 

@@ -21,10 +21,9 @@ do, and what `kernelopt.load` returns as far as files hold what is drawn.
 weights and bounds along a parameter.
 """
 
-from kernelopt.plotting.bounds import plot_bounds
+from kernelopt.plotting.bounds import plot_bounds, plot_history
 from kernelopt.plotting.comparisons import plot_comparisons
 from kernelopt.plotting.duality import plot_duality
-from kernelopt.plotting.history import plot_history
 from kernelopt.plotting.kernels import plot_kernels
 from kernelopt.plotting.kkt import plot_kkt
 from kernelopt.plotting.weights import plot_weights

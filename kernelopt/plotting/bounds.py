@@ -1,4 +1,4 @@
-"""`plot_bounds`: the certified lower and upper bound of several solutions."""
+"""`plot_bounds` and `plot_history`: the certified bounds of several solutions, and their course in time."""
 
 from __future__ import annotations
 
@@ -11,21 +11,17 @@ from kernelopt.errors import InputError
 from kernelopt.figures import (
     CARETLEFT,
     CARETRIGHT,
+    STYLE,
+    draw_histories,
     legend_below,
+    look,
     name_rows,
     new_axes,
     shortened_name,
-    tall,
     write_beside,
 )
 from kernelopt.plotting.arguments import AnySolution, drawn_solutions
-from kernelopt.validation import is_real, shown
-
-SMALLEST_GAP = 1e-12  # that is written: smaller gaps are rounding, and zero has no exponent
-TEXT_BOX = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}  # behind text on a line
-LEFT_ROOM, RIGHT_ROOM = 0.05, 0.35  # of the range of the values, beside it; the texts are at the right
-LONGEST = 40  # characters of the name of a reference
-DASHES = ("--", ":", "-.")
+from kernelopt.validation import boolean, is_real, shown
 
 
 def plot_bounds(
@@ -53,18 +49,18 @@ def plot_bounds(
     """
     found = {label: each.solution for label, each in drawn_solutions(solutions, "plot_bounds").items()}
     lines = {} if references is None else as_references(references)
-    ax = new_axes(ax, tall(len(found)))
+    ax = new_axes(ax, rows=len(found))
     ends = [v for s in found.values() for v in (s.lower, s.upper) if np.isfinite(v)]
     values = [0.0, *lines.values(), *ends]
     low, high = min(values), max(values)
     reach = (high - low) or 1.0
-    left, right = low - LEFT_ROOM * reach * (low < 0), high + RIGHT_ROOM * reach
+    left, right = low - 0.05 * reach * (low < 0), high + 0.35 * reach  # the texts are at the right
     for row, solution in enumerate(found.values()):
         draw_row(ax, row, solution, left, right)
     for i, (label, value) in enumerate(lines.items()):
-        look = {"linestyle": DASHES[i % len(DASHES)], "color": str(0.2 + 0.2 * (i // len(DASHES) % 3))}
-        ax.axvline(value, linewidth=1, label=f"{shortened_name(label, LONGEST)}: {value:.3g}", **look)
-    name_rows(ax, found)
+        style = look(i) | {"marker": "", "linewidth": 1, "label": f"{shortened_name(label, 40)}: {value:.3g}"}
+        ax.axvline(value, **style)
+    name_rows(ax, [*map(shortened_name, found)])
     ax.set(xlim=(left, right), xlabel="value of the criterion", title="Certified bounds")
     legend_below(ax)
     return ax
@@ -75,19 +71,21 @@ def draw_row(ax: Any, row: int, solution: AnySolution, left: float, right: float
     lower, upper = float(solution.lower), float(solution.upper)
     below, above = np.isfinite(lower), np.isfinite(upper)
     if above:
-        ax.barh(row, upper, color="0.85")
+        ax.barh(row, upper, color=STYLE.pale)
     style = {"linewidth": 3} if below and above else {"linewidth": 1.5, "linestyle": ":"}
     end = min(upper, right)
-    ax.hlines(row, max(lower, left), end, color="0.3", **style)
+    ax.hlines(row, max(lower, left), end, color=STYLE.grey, **style)
     tips = (("lower", lower, CARETRIGHT, "tab:red"), ("upper", upper, CARETLEFT, "tab:blue"))
     for name, value, marker, color in tips:  # two arrows, whose tips are the bounds
         label = f"certified {name} bound" if row == 0 else None
         ax.plot(value, row, marker=marker, color=color, markersize=9, zorder=4, linestyle="none", label=label)
-    gap = f"gap {max(solution.gap, SMALLEST_GAP):.0e}" if below and above else "no finite bound"
+    # a gap below 1e-12 is rounding, and zero has no exponent
+    gap = f"gap {max(solution.gap, 1e-12):.0e}" if below and above else "no finite bound"
     text = "no lower bound" if above > below else "no upper bound" if below > above else gap
     # where there is no upper bound, the dotted line ends at the edge, and the text stands on it
     offset, side = ((12, 0), "left") if above else ((-4, 0), "right")
-    write_beside(ax, text, (end, row), offset, ha=side, bbox=TEXT_BOX, zorder=3)
+    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}  # the text is on a line
+    write_beside(ax, text, (end, row), offset, ha=side, bbox=box, zorder=3)
 
 
 def as_references(references: Any) -> dict[str, float]:
@@ -102,3 +100,38 @@ def as_references(references: Any) -> dict[str, float]:
                 f"references[{label!r}] must be a finite number, got {shown(value)}. Pass {{'label': 1.0}}."
             )
     return {str(label): float(value) for label, value in references.items()}
+
+
+def plot_history(solutions: Mapping[str, Any], *, gap: bool | None = None, ax: Any = None) -> Any:
+    """Draw the certified bounds, or the relative gaps, of solutions against the seconds of their solves.
+
+    The last point of a curve is the certificate of the solution, after all its work: a method without reports
+    has this point alone. The axis of the time is logarithmic where the methods need times of different
+    magnitude.
+
+    Parameters
+    ----------
+    solutions : dict from label to Solution, fitted estimator, or what `kernelopt.load` returns
+        Such as solutions of one problem by several methods.
+    gap : bool, optional
+        Whether to draw the relative gap on a logarithmic axis instead of the two bounds. By default it is
+        drawn if there are several solutions, whose bounds would lie on top of each other.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+
+    Raises
+    ------
+    InputError
+        If there is no solution, or one without any finite bound (with `gap`, without any finite gap).
+    """
+    read = drawn_solutions(solutions, "plot_history")
+    gap = len(read) > 1 if gap is None else boolean(gap, "gap")
+    histories = {label: each.solution.certified_history(gap) for label, each in read.items()}
+    ax = new_axes(ax)
+    draw_histories(ax, histories, gap)
+    of = f", {shortened_name(next(iter(read)))}" if len(read) == 1 else ""
+    ax.set_title(f"Certified {'gaps' if gap else 'bounds'}{of}")
+    return ax

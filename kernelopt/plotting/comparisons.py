@@ -12,26 +12,16 @@ from numpy.typing import ArrayLike
 
 from kernelopt.comparisons import Comparisons, comparisons
 from kernelopt.errors import InputError
-from kernelopt.figures import FONT, in_points, legend_below, new_axes, shortened_name, write_beside
+from kernelopt.figures import STYLE, in_points, legend_below, new_axes, shortened_name, write_beside
 from kernelopt.validation import Array, as_list
 
 MOST_PAIRS = 60  # whose labels on a circle do not touch each other in a figure of the default size
-LONGEST = 12  # characters of the name of a point, where there is room
-CHARACTER = 5.0  # points: the width of a character of the labels
-LABEL_AT = 7  # points outside the circle
-SPACED = 1.25  # the distance of two labels on the circle over the font size
-SMALLEST_RADIUS = 60.0  # points, so that arcs can be seen
-SHORTEST = 4  # characters of the name of a point
-LARGEST_SHARE = 0.35  # of the side, for one label
-BENDS = (0.2, 0.2, 0.4)  # of the kinds of arcs: two arcs between the same pairs are two curves
-SIZE = (6.4, 6.4)  # inches of a new figure
-INSIDE = "#08306b"  # of contradictions
-ARCS: dict[str, dict[str, Any]] = {
-    "to the more similar pair": {"edge_color": "0.55", "width": 0.9, "style": "-"},
-    "in a contradiction": {"edge_color": INSIDE, "width": 1.8, "style": "-"},
-    "without these there is no contradiction": {"edge_color": "#d55e00", "width": 2.4, "style": "--"},
+# How arcs look, and how far they are bent: two arcs between the same pairs are two curves.
+ARCS: dict[str, tuple[dict[str, Any], float]] = {
+    "to the more similar pair": ({"edge_color": "0.55", "width": 0.9, "style": "-"}, 0.2),
+    "in a contradiction": ({"edge_color": STYLE.dark, "width": 1.8, "style": "-"}, 0.2),
+    "without these there is no contradiction": ({"edge_color": "#d55e00", "width": 2.4, "style": "--"}, 0.4),
 }
-"""How arcs look: arcs outside contradictions, arcs in one, and the arcs of `feedback`."""
 
 
 def plot_comparisons(
@@ -77,16 +67,16 @@ def plot_comparisons(
             f"names must be one name per point of the triplets (at least {points}), got {len(listed)} names "
             "in plot_comparisons. Pass the names of all points in their order."
         )
-    ax = new_axes(ax, SIZE)
+    ax = new_axes(ax, (6.4, 6.4))
     angles = angles_of(compared)
     position = {pair: np.array([np.cos(a), np.sin(a)]) for pair, a in angles.items()}
     components = list(nx.strongly_connected_components(graph))
     group = {pair: g for g, pairs in enumerate(components) if len(pairs) > 1 for pair in pairs}
     draw_arcs(ax, compared, position, group)
-    for marker, ink, inside in (("o", "white", False), ("s", INSIDE, True)):
+    for marker, ink, inside in (("o", "white", False), ("s", STYLE.dark, True)):
         places = np.array([position[pair] for pair in graph if (pair in group) == inside]).reshape(-1, 2)
         ax.plot(*places.T, marker, markersize=6, mfc=ink, mec="black", zorder=3)
-    draw_labels(ax, {pair: [str(listed[point]) for point in pair] for pair in graph}, angles)
+    draw_labels(ax, {pair: [listed[point] for point in pair] for pair in graph}, angles)
     clashes = len(compared.contradictions)
     found = f"{clashes} group{'s' * (clashes > 1)} with contradictions" if clashes else "no contradiction"
     ax.set_title(f"Comparisons of {len(graph)} pairs, {found}")
@@ -102,7 +92,7 @@ def draw_arcs(ax: Any, compared: Comparisons, position: dict[Any, Array], group:
         inside = less in group and group[less] == group.get(more)
         sign = 1 if u * y > v * x else -1  # clockwise or not
         arcs[list(ARCS)[inside + (rows[0] in removed)], sign].append((less, more))
-    for (kind, look), bend in zip(ARCS.items(), BENDS, strict=True):
+    for kind, (look, bend) in ARCS.items():
         for sign in (1, -1):
             style = {"connectionstyle": f"arc3,rad={sign * bend}", "arrowsize": 9, "node_size": 45, **look}
             nx.draw_networkx_edges(compared.graph, position, arcs[kind, sign], ax=ax, **style)
@@ -127,23 +117,16 @@ def angles_of(compared: Comparisons) -> dict[Any, float]:
     return {pair: np.pi / 2 - (k + 0.5) * turn for k, pair in enumerate(places) if pair is not None}
 
 
-def draw_labels(ax: Any, names: dict[Any, list[str]], angles: dict[Any, float]) -> None:
-    """Write the two names of each pair outside the circle, and set the limits of the axes.
-
-    The names are cut so that the circle stays so large that neighbouring labels do not touch each other.
-    """
-    side = min(in_points(ax))
-    radius = max(len(names) * FONT * SPACED / (2 * np.pi), SMALLEST_RADIUS)
-    fitting = int(((side / 2 - radius - LABEL_AT) / CHARACTER - 1) / 2)  # characters of each of two names
-    longest = min(max(fitting, SHORTEST), LONGEST)
-    texts = {pair: "–".join(shortened_name(n, longest) for n in two) for pair, two in names.items()}
+def draw_labels(ax: Any, names: dict[Any, list[Any]], angles: dict[Any, float]) -> None:
+    """Write the two names of each pair outside the circle, and set the limits of the axes."""
+    texts = {pair: "–".join(shortened_name(name, 10) for name in two) for pair, two in names.items()}
     for pair, text in texts.items():
-        a, place = angles[pair], np.array([np.cos(angles[pair]), np.sin(angles[pair])])
-        turn = {"rotation": np.degrees(a), "ha": "left"}
-        if place[0] < 0:
-            turn = {"rotation": np.degrees(a) + 180, "ha": "right"}
-        write_beside(ax, text, tuple(place), tuple(LABEL_AT * place), rotation_mode="anchor", **turn)
-    room = LABEL_AT + CHARACTER * max(map(len, texts.values()))
-    reach = 1 / (1 - 2 * min(room / side, LARGEST_SHARE))
+        angle = angles[pair]
+        place = np.array([np.cos(angle), np.sin(angle)])
+        left = place[0] < 0  # where a text along the radius ends at the circle
+        turned = {"rotation": np.degrees(angle) + 180 * left, "ha": "right" if left else "left"}
+        write_beside(ax, text, tuple(place), tuple(7 * place), rotation_mode="anchor", **turned)
+    room = 7 + STYLE.character * STYLE.font * max(map(len, texts.values()))
+    reach = 1 / (1 - 2 * min(room / min(in_points(ax)), 0.35))
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     ax.set_axis_off()

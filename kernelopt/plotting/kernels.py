@@ -11,24 +11,15 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from kernelopt.errors import InputError, ShapeError
-from kernelopt.figures import FONT, in_points, new_axes, shortened_name
+from kernelopt.figures import STYLE, in_points, new_axes, shortened_name
 from kernelopt.methods.saved import SavedSolution
 from kernelopt.methods.solution import Learned
 from kernelopt.plotting.arguments import as_names, drawn
 from kernelopt.validation import Array, Index, as_classes, shown, whole
 
-MOST_PIXELS = 400  # of a side of a heat map: larger matrices are averaged over blocks
-MOST_GROUPS = 10  # that are named and separated by lines
-CHARACTER = 4.6  # points: the width of a character of the titles of heat maps
-TITLE = 30.0  # points above a heat map, for two lines
-TITLE_CHARACTER = 6.5  # points: the width of a character of the title of the figure
-PANEL = 1.7  # inches of a heat map in a new figure
-NARROWEST = 5.0  # inches of a new figure, for the title
-SHORTEST = 8  # characters of the name of a kernel
-GUTTER = 0.1  # of the width of a panel, between panels
 PERCENTILES = (2, 98)  # of the entries of a kernel, between which the colours are
-CLOSEST_LIMITS = 0.05  # of the median diagonal entry: the smallest distance of the limits of the colours
-UNLABELLED = "unlabelled"
+TITLE = 30.0  # points above a heat map, for two lines
+GUTTER = 0.1  # of the width of a panel, between panels
 
 
 class Panel(NamedTuple):
@@ -93,15 +84,15 @@ def plot_kernels(
     panels, m = panels_of(machine, whole(most, "most"), names)
     order, groups, by = order_of(labels_of(solution, machine), panels[0].matrix, sort_by)
     rows, columns = arranged(len(panels), 480.0, 360.0)
-    ax = new_axes(ax, (max(PANEL * columns + 1.5, NARROWEST), (PANEL + TITLE / 72) * rows + 0.6))
+    ax = new_axes(ax, (max(1.7 * columns + 1.5, 5.0), (1.7 + TITLE / 72) * rows + 0.8))  # inches
     frames = frames_in(ax, len(panels))
     for frame, (matrix, name, weight) in zip(frames, panels, strict=True):
         image = sorted_image(matrix, order)
         lowest, highest = colour_limits(image)
         picture = frame.imshow(image, cmap="viridis", vmin=lowest, vmax=highest, extent=(0, 1, 1, 0))
-        longest = max(int(in_points(frame)[0] / CHARACTER), SHORTEST)
+        longest = max(int(in_points(frame)[0] / (STYLE.character * STYLE.font)), 8)
         below = "" if weight is None else f"\nweight {weight:.3g}"
-        frame.set_title(shortened_name(name, longest) + below, fontsize=FONT)
+        frame.set_title(shortened_name(name, longest) + below, fontsize=STYLE.font)
         frame.set(xticks=[], yticks=[])
         mark_groups(frame, groups, named=frame is frames[0])
     ax.set_axis_off()
@@ -110,8 +101,7 @@ def plot_kernels(
     bar.set_label("percentiles of each kernel")
     some = f"{len(panels) - 1} of {m}" if len(panels) - 1 < m else f"{m}"
     base = f" and {some} base kernel{'s' * (m > 1)}" if len(panels) > 1 else ""
-    title = f"Learned kernel{base}, points {by}"
-    ax.set_title(title if in_points(ax)[0] > TITLE_CHARACTER * len(title) else title.replace(", ", ",\n"))
+    ax.set_title(f"Learned kernel{base},\npoints {by}")
     return ax
 
 
@@ -203,7 +193,7 @@ def order_of(y: Any, K: Array, sort_by: Any) -> tuple[Index, list[tuple[str, int
         )
     order, groups_of_y = grouped(y)
     rest = np.arange(y.size, len(K))
-    return np.append(order, rest), groups_of_y + [(UNLABELLED, rest.size)] * bool(rest.size), "by label"
+    return np.append(order, rest), groups_of_y + [("unlabelled", rest.size)] * bool(rest.size), "by label"
 
 
 def grouped(groups: Any) -> tuple[Index, list[tuple[str, int]]]:
@@ -224,9 +214,9 @@ def clustered(K: Array) -> Index:
 
 def sorted_image(K: Array, order: Index) -> Array:
     """Return K sorted, and averaged to at most 400 x 400 blocks."""
-    image = K[np.ix_(order, order)]
-    if len(K) > MOST_PIXELS:
-        starts = np.linspace(0, len(K), MOST_PIXELS, endpoint=False).astype(int)
+    image, most = K[np.ix_(order, order)], 400
+    if len(K) > most:
+        starts = np.linspace(0, len(K), most, endpoint=False).astype(int)
         sizes = np.diff([*starts, len(K)])
         image = np.add.reduceat(np.add.reduceat(image, starts, 0), starts, 1) / np.outer(sizes, sizes)
     return np.asarray(image)
@@ -236,20 +226,18 @@ def colour_limits(image: Array) -> tuple[float, float]:
     """Return the 2nd and the 98th percentile of the entries off the diagonal, kept apart."""
     shown_entries = image[~np.eye(len(image), dtype=bool)] if len(image) > 1 else image
     lowest, highest = map(float, np.percentile(shown_entries, PERCENTILES))
-    closest = CLOSEST_LIMITS * float(np.median(np.abs(np.diag(image))))
+    closest = 0.05 * float(np.median(np.abs(np.diag(image))))
     return lowest, max(highest, lowest + closest)
 
 
 def arranged(count: int, width: float, height: float) -> tuple[int, int]:
-    """Return the rows and columns in which `count` squares with titles are largest, in a frame in points."""
-    columns = max(
-        range(1, count + 1), key=lambda c: min(width / c * (1 - GUTTER), height / -(-count // c) - TITLE)
-    )
+    """Return rows and columns in which `count` squares with titles are large, in a frame in points."""
+    columns = min(count, max(1, round(np.sqrt(count * width / height))))
     return -(-count // columns), columns
 
 
 def frames_in(ax: Any, count: int) -> list[Any]:
-    """Return axes for `count` square heat maps with titles inside `ax`, as large as they can be."""
+    """Return axes for `count` square heat maps with titles inside `ax`."""
     width, height = in_points(ax)
     rows, columns = arranged(count, width, height)
     tall = max(1 / rows - TITLE / height, 0.5 / rows)  # the share of a heat map
@@ -261,7 +249,7 @@ def frames_in(ax: Any, count: int) -> list[Any]:
 
 def mark_groups(ax: Any, groups: list[tuple[str, int]], named: bool) -> None:
     """Draw lines between the groups of the points, if they are few, and write their names at the left."""
-    if 1 < len(groups) <= MOST_GROUPS:
+    if 1 < len(groups) <= 10:
         names, sizes = zip(*groups, strict=True)
         ends = np.cumsum(sizes) / sum(sizes)
         for end in ends[:-1]:
@@ -269,5 +257,5 @@ def mark_groups(ax: Any, groups: list[tuple[str, int]], named: bool) -> None:
             ax.axvline(end, color="white", linewidth=0.8)
         if named:
             middles = ends - np.array(sizes) / (2 * sum(sizes))
-            ax.set_yticks(middles, [shortened_name(name, 12) for name in names], fontsize=FONT)
+            ax.set_yticks(middles, [shortened_name(name, 12) for name in names], fontsize=STYLE.font)
             ax.tick_params(axis="y", length=0)

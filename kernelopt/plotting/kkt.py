@@ -10,14 +10,17 @@ import numpy as np
 from kernelopt.duality import KKT
 from kernelopt.duality.conditions import Condition
 from kernelopt.errors import InputError
-from kernelopt.figures import CARETLEFT, CARETRIGHT, FONT, name_rows, new_axes, tall, write_beside
+from kernelopt.figures import (
+    CARETLEFT,
+    CARETRIGHT,
+    STYLE,
+    name_rows,
+    new_axes,
+    shortened_name,
+    write_beside,
+)
 from kernelopt.methods import DEFAULT_TOL
 from kernelopt.validation import positive, shown
-
-LONGEST = 40  # characters of the name of a condition
-SMALLEST_EXPONENT = -17  # of the axis: residuals below 1e-17 are drawn at its left end, as zero is
-LARGEST_EXPONENT = 17  # larger residuals are drawn at the right end, as infinity is
-WITHIN, BEYOND = "#08306b", "#e6760a"  # dark and light
 
 
 def plot_kkt(table: KKT, tol: float = DEFAULT_TOL, ax: Any = None) -> Any:
@@ -51,11 +54,11 @@ def plot_kkt(table: KKT, tol: float = DEFAULT_TOL, ax: Any = None) -> Any:
             f"kernelopt.kkt_table({name})."
         )
     tol, rows = positive(tol, "tol"), table.conditions
-    ax = new_axes(ax, tall(len(rows)))
+    ax = new_axes(ax, rows=len(rows))
     seen = [r for r in [tol, *(c.relative for c in rows if not c.why_not)] if 0 < r < np.inf]
-    low = max(np.floor(np.log10(min(seen))), SMALLEST_EXPONENT)
-    high = max(min(np.ceil(np.log10(max(seen))), LARGEST_EXPONENT), low + 1)
-    left, right = 10.0**low, 10.0**high
+    # residuals beyond 1e-17 and 1e17 are drawn at the ends of the axis, as zero and infinity are
+    low, high = (np.clip(np.log10(end), -17, 17) for end in (min(seen), max(seen)))
+    left, right = 10.0 ** np.floor(low), 10.0 ** max(np.ceil(high), np.floor(low) + 1)
     ax.set(xscale="log", xlim=(left / 3, right * 3))
     starts = [i for i, c in enumerate(rows) if i == 0 or c.kind != rows[i - 1].kind]
     for i, condition in enumerate(rows):
@@ -65,9 +68,9 @@ def plot_kkt(table: KKT, tol: float = DEFAULT_TOL, ax: Any = None) -> Any:
         write_beside(ax, rows[start].kind, middle, (5, 0), xycoords=("axes fraction", "data"))
         if start:
             ax.axhline(start - 0.5, color="0.6", linewidth=0.6)
-    ax.axvline(tol, color="0.3", linestyle="--", linewidth=1)
-    name_rows(ax, [c.where for c in rows], LONGEST)
-    ax.tick_params(axis="x", labelsize=FONT)
+    ax.axvline(tol, color=STYLE.grey, linestyle="--", linewidth=1)
+    name_rows(ax, [shortened_name(c.where, 40) for c in rows])
+    ax.tick_params(axis="x", labelsize=STYLE.font)
     ax.set_xlabel(f"relative residual (dashed line: tolerance {tol:.0e})")
     ax.set_title("Conditions of optimality")
     return ax
@@ -77,13 +80,13 @@ def draw_condition(ax: Any, row: int, condition: Condition, tol: float, ends: tu
     """Draw the residual of one condition at the height `row`."""
     left, right = ends
     if condition.why_not:
-        ax.text(left, row, "not measured", fontsize=FONT, style="italic", va="center")
+        ax.text(left, row, "not measured", fontsize=STYLE.font, style="italic", va="center")
         return
     residual = condition.relative if np.isfinite(condition.relative) else np.inf
     within, x = residual <= tol, min(max(residual, left), right)
     shape: Any = CARETLEFT if residual < left else CARETRIGHT if residual > right else "o"
-    ink, fill = (WITHIN, WITHIN) if within else (BEYOND, "white")
-    ax.hlines(row, left / 3, x, color="0.85", linewidth=1, zorder=1)
+    ink, fill = (STYLE.dark, STYLE.dark) if within else (STYLE.light, "white")
+    ax.hlines(row, left / 3, x, color=STYLE.pale, linewidth=1, zorder=1)
     ax.plot([x], [row], marker=shape, linestyle="none", color=ink, zorder=3, markerfacecolor=fill)
     if not within:
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}

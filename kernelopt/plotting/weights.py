@@ -8,25 +8,13 @@ from typing import Any
 import numpy as np
 
 from kernelopt.errors import InputError
-from kernelopt.figures import (
-    FONT,
-    MAX_NUMBERED,
-    heat_map,
-    labels_step,
-    new_axes,
-    shortened_name,
-    tall,
-    width_of_numbers,
-)
+from kernelopt.figures import STYLE, heat_map, name_places, name_rows, new_axes, shortened_name
 from kernelopt.methods.saved import SavedSolution
 from kernelopt.methods.solution import Learned
 from kernelopt.plotting.arguments import Drawn, as_names, drawn_solutions
 from kernelopt.validation import Array
 
-SMALLEST_SHARE = 0.005  # of the largest weight that is written: it is rounded to 0.01
-SMALLEST_WEIGHT = 1e-300  # denominator of the shares, for weights that are all zero
-TWO_LINES = 10  # rows up to which a label has two lines
-ANGLE = 40  # degrees, of the names below the columns
+WORDS = {True: "unique", False: "not unique", None: "uniqueness unknown"}
 
 
 def plot_weights(solutions: Mapping[str, Any], names: Sequence[str] | None = None, ax: Any = None) -> Any:
@@ -68,28 +56,25 @@ def plot_weights(solutions: Mapping[str, Any], names: Sequence[str] | None = Non
     listed: Any = None if names is None else as_names(names, m, "kernel", "plot_weights")
     if names is None and len(common := {each.names for each in read.values()}) == 1:
         (listed,) = common
-    shares = np.array([row / max(float(np.abs(row).max()), SMALLEST_WEIGHT) for row in rows.values()])
-    ax, signed = new_axes(ax, tall(len(rows))), bool((shares < 0).any())
-    texts = [[f"{share:.2f}" if abs(share) >= SMALLEST_SHARE else "" for share in row] for row in shares]
-    heat_map(ax, shares, -1.0 if signed else 0.0, "share of the largest weight", texts, diverging=signed)
-    for i, j in np.argwhere(shares <= -SMALLEST_SHARE) if m > MAX_NUMBERED else ():
+    shares = np.array([row / (np.abs(row).max() or 1.0) for row in rows.values()])
+    ax = new_axes(ax, rows=len(rows))
+    heat_map(ax, shares, "share of the largest weight", diverging=bool((shares < 0).any()))
+    for i, j in np.argwhere(shares <= -0.005) if m > STYLE.numbered else ():
         sides = ([j - 0.5, j + 0.5], i - 0.5, i + 0.5)
         ax.fill_between(*sides, facecolor="none", edgecolor="white", hatch="////", linewidth=0)
-    step = labels_step(ax, m, FONT / np.sin(np.radians(ANGLE)) if listed else width_of_numbers(m))
-    ticks, turned = range(0, m, step), {"rotation": ANGLE, "ha": "right", "rotation_mode": "anchor"}
     if listed is None:
-        ax.set_xticks(ticks, ticks, fontsize=FONT)
+        name_places(ax.xaxis, [*map(str, range(m))], STYLE.character * (len(str(m)) + 1))
         ax.set_xlabel("kernel")
     else:
-        ax.set_xticks(ticks, [shortened_name(n) for n in listed[::step]], fontsize=FONT, **turned)
-    between = "\n" if len(rows) <= TWO_LINES else ", "
-    words = {True: "unique", False: "not unique", None: "uniqueness unknown"}
-    labels = [
-        shortened_name(label) + ("" if isinstance(s, Learned) else between + words[s.weights_unique])
+        angle = 40  # degrees, at which lines of text are 1 / sin of it apart along the axis
+        turned = {"rotation": angle, "ha": "right", "rotation_mode": "anchor"}
+        name_places(ax.xaxis, [*map(shortened_name, listed)], 1 / np.sin(np.radians(angle)), **turned)
+    between = "\n" if len(rows) <= 10 else ", "
+    name_rows(ax, [
+        shortened_name(label) + ("" if isinstance(s, Learned) else between + WORDS[s.weights_unique])
         for label, (s, _, _) in read.items()
-    ]
-    ax.set_yticks(range(len(rows)), labels, fontsize=FONT)
-    ax.set(xlim=(-0.5, m - 0.5), ylim=(len(rows) - 0.5, -0.5), title="Kernel weights")
+    ])  # fmt: skip
+    ax.set(xlim=(-0.5, m - 0.5), title="Kernel weights")
     return ax
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from kernelopt.cli.demo.rows import Row
-from kernelopt.figures import legend_below
+from kernelopt.figures import STYLE, legend_below
 from kernelopt.plotting import plot_weights
 
 
@@ -25,7 +25,7 @@ def save_figure(rows: Mapping[str, Row], names: Sequence[str], path: Path) -> No
     places, scores, plain = range(len(found)), *np.array([[r.score, r.plain] for r in found.values()]).T
     right.hlines(places, plain, scores, color="0.6", linewidth=1.5, zorder=1)
     right.plot(plain, places, "o", mfc="white", color="0.3", label="without learning the kernel")
-    right.plot(scores, places, "o", color="#08306b", label="with the learned kernel")
+    right.plot(scores, places, "o", color=STYLE.dark, label="with the learned kernel")
     tuned = "RBF SVM, 5-fold CV"
     right.axvline(rows[tuned].score, color="0.3", linestyle="--", linewidth=1, label=tuned)
     right.set_yticks(places, [f"{a}\ngap {s.gap:.0e}" for a, s in solutions.items()], fontsize=8)
