@@ -222,7 +222,7 @@ def draw_histories(ax: Any, histories: Mapping[str, Floats], gap: bool) -> None:
 
 def differ_in_magnitude(values: Any) -> bool:
     """Whether positive numbers need a logarithmic axis."""
-    return min(values) > 0 and max(values) > STYLE.magnitude * min(values)
+    return bool(min(values) > 0 and max(values) > STYLE.magnitude * min(values))
 
 
 def draw_weights_along(ax: Any, x: Floats, weights: Floats, names: Sequence[str]) -> None:

@@ -67,7 +67,7 @@ def plot_weights(solutions: Mapping[str, Any], names: Sequence[str] | None = Non
         ax.set_xlabel("kernel")
     else:
         angle = 40  # degrees, at which lines of text are 1 / sin of it apart along the axis
-        turned = {"rotation": angle, "ha": "right", "rotation_mode": "anchor"}
+        turned: dict[str, Any] = {"rotation": angle, "ha": "right", "rotation_mode": "anchor"}
         name_places(ax.xaxis, [*map(shortened_name, listed)], 1 / np.sin(np.radians(angle)), **turned)
     between = "\n" if len(rows) <= 10 else ", "
     name_rows(ax, [
