@@ -11,17 +11,18 @@ from numpy.typing import NDArray
 
 from kernelopt.errors import InputError, ShapeError
 from kernelopt.estimators.dictionary import Dictionary
-from kernelopt.estimators.precomputed import KernelStack
+from kernelopt.estimators.precomputed import KernelStack, refuse_other
 from kernelopt.grams import Grams
+from kernelopt.grams.arguments import as_names
 from kernelopt.grams.caching import all_cached, pieces
 from kernelopt.grams.evaluated import KernelStorage, groups, is_moderate, is_numeric
 from kernelopt.grams.normalized import ScaledStorage
 from kernelopt.kernels import Kernel, normalized
 from kernelopt.kernels.profile import distances
 from kernelopt.numerics.factors import RANK_TOLERANCE
-from kernelopt.records import record
+from kernelopt.records import Digest, record
 from kernelopt.running import Steps
-from kernelopt.validation import Array, Index, as_float_array, one_of, shown
+from kernelopt.validation import Array, Index, as_float_array, as_indices, one_of, shown
 
 NORMALIZATIONS = ("multiplicative", "spherical", "trace", "none")
 PAIRS = 1 << 18  # of a new and a training point in a block: 2 MB for each matrix, which fits a fast cache
@@ -84,49 +85,60 @@ class PointKernels:
         return replace(self, points=self.points[points])
 
 
+@record("stack")
 @dataclass(frozen=True, eq=False)
 class StackKernels:
     """Precomputed kernels of the training samples, normalised as those of `PointKernels`.
 
+    It has no matrices: they come with new samples, from the same `KernelStack` or as an array.
+
     Attributes
     ----------
     constants : array of shape (m,)
-    stack : KernelStack
-        The training samples.
+    names : tuple of m str
+    samples : array of shape (n,)
+        The training samples, as positions in the stack.
+    n_points : int
+        The number of all samples of the stack.
+    checksum : str
+        That of the stack.
     kept : array of int
-        Those of them that are left after `only`.
-    n : int
-        The number of all training samples.
+        The training samples that are left after `only`, as positions in `samples`.
     spherical : bool
-        Whether the stack holds kernels that were normalised by their diagonals.
+        Whether the kernels are normalised by their diagonals.
     """
 
-    constants: Array
-    stack: KernelStack
-    kept: Index
-    spherical: bool = False
+    constants: Annotated[Array, "m"]
+    names: Annotated[tuple[str, ...], "m"]
+    samples: Annotated[Index, "n"]
+    n_points: int
+    checksum: Digest
+    kept: Annotated[Index, "s"]
+    spherical: bool
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the m kernels."""
-        return self.stack.names
+    def __post_init__(self) -> None:
+        as_names(self.names, self.constants.size)
+        as_indices(self.samples, self.n_points, "samples")
+        if self.kept.size:
+            as_indices(self.kept, self.samples.size, "kept")
 
     def at(self, X: Any, weights: Array) -> Array:
         """Return what `PointKernels.at` does for a stack, or an array of kernels at new points."""
         factors = np.asarray(weights) / self.constants
-        if isinstance(X, KernelStack):
-            self.stack.check_same(X)
-            used = np.flatnonzero(factors)
-            if not used.size:
-                return np.zeros((len(X), self.kept.size))
-            cross = self.stack.grams.subset(used).storage.between(X.samples, self.stack.samples[self.kept])
-            return np.tensordot(factors[used], cross, 1)
-        return np.tensordot(factors, self.read(X)[:, :, self.kept], 1)
+        if not isinstance(X, KernelStack):
+            return np.tensordot(factors, self.read(X)[:, :, self.kept], 1)
+        refuse_other(X, self.checksum)
+        used = np.flatnonzero(factors)
+        if not used.size:
+            return np.zeros((len(X), self.kept.size))
+        grams = X.grams.normalize("spherical") if self.spherical else X.grams
+        cross = grams.subset(used).storage.between(X.samples, self.samples[self.kept])
+        return np.tensordot(factors[used], cross, 1)
 
     def read(self, cross: Any) -> Array:
         """Return kernels between new points and the training samples that were given as an array."""
         array = as_float_array(cross, "X", ndim=3)
-        wanted = (len(self.names), len(self.stack))
+        wanted = (len(self.names), self.samples.size)
         if (array.shape[0], array.shape[2]) != wanted:
             raise ShapeError(
                 f"X must hold the kernels between new points and the training samples, shape (m, n_new, n) = "
@@ -164,12 +176,11 @@ def trained_on_points(
 
 def trained_on_stack(stack: KernelStack, normalize: str, weights: Array) -> tuple[StackKernels, Grams]:
     """Return the normalised kernels of a precomputed stack, and their stack on weighted training samples."""
-    one_of(normalize, "normalize", NORMALIZATIONS)
-    if normalize == "spherical":
-        stack = stack.spherical()
-    scaled, constants = scaled_by(stack.gram(), normalize, weights)
-    kept = np.arange(len(stack))
-    return StackKernels(constants, stack, kept, normalize == "spherical"), scaled
+    spherical = one_of(normalize, "normalize", NORMALIZATIONS) == "spherical"
+    grams = stack.gram()
+    scaled, constants = scaled_by(grams.normalize("spherical") if spherical else grams, normalize, weights)
+    kept, known = np.arange(len(stack)), (stack.grams.n_points, stack.checksum)
+    return StackKernels(constants, stack.names, stack.samples, *known, kept, spherical), scaled
 
 
 def scaled_by(grams: Grams, normalize: str, weights: Array) -> tuple[Grams, Array]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +11,6 @@ from numpy.typing import ArrayLike
 from kernelopt.errors import InputError
 from kernelopt.grams import Grams, as_grams
 from kernelopt.grams.arguments import as_names
-from kernelopt.grams.normalized import SphericalStorage
 from kernelopt.grams.written import sampled
 from kernelopt.records import digest
 from kernelopt.validation import Array, Index, shown
@@ -38,6 +36,8 @@ class KernelStack:
         The kernels of all N samples.
     samples : array of shape (n,)
         The chosen samples, as positions in `grams`.
+    checksum : str
+        It tells the matrices of all samples from others.
     shape : tuple (n, m)
         The numbers of chosen samples and of kernels.
 
@@ -66,7 +66,7 @@ class KernelStack:
             self.grams = Grams(self.grams.storage.renamed(as_names(names, len(self.grams))))
         self.names = self.grams.names
         self.samples: Index = np.arange(self.grams.n_points)
-        self._owner = uuid4().hex  # of the slices of this stack, and of copies of them
+        self.checksum = digest(sampled(self.grams))  # the slices have it too
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -116,12 +116,6 @@ class KernelStack:
         whole = np.array_equal(self.samples, np.arange(self.grams.n_points))
         return self.grams if whole else self.grams.block(self.samples)
 
-    def spherical(self) -> KernelStack:
-        """Return the stack of the kernels k(x, z) / sqrt(k(x, x) k(z, z)), whose diagonals are one."""
-        scaled = self[:]
-        scaled.grams = self.grams.normalize("spherical")
-        return scaled
-
     def cross(self, training: KernelStack) -> Array:
         """Return the kernels between these samples and another choice of samples, shape (m, n, n_training).
 
@@ -135,43 +129,14 @@ class KernelStack:
 
     def check_same(self, training: KernelStack) -> None:
         """Raise an `InputError` if the two are no choices from the same stack."""
-        if self._owner != training._owner:
-            raise InputError(
-                "samples must be chosen from the KernelStack of the training samples, which holds the "
-                f"kernels between both, got another stack: {self!r}. Make one stack of all samples and pass "
-                "stack[train] to fit and stack[test] to predict."
-            )
+        refuse_other(self, training.checksum)
 
 
-def raw_grams(stack: KernelStack, spherical: bool) -> Grams:
-    """Return the kernels of a stack as they were given."""
-    storage = stack.grams.storage
-    return Grams(storage.base) if spherical and isinstance(storage, SphericalStorage) else stack.grams
-
-
-class RememberedStack(KernelStack):
-    """The stack that a loaded estimator was fitted on, whose matrices are not in the file.
-
-    It takes the matrices of the first stack of new samples that is found to be the same, by a checksum.
-    """
-
-    def __init__(self, names: Sequence[str], samples: Index, n_points: int, checksum: str, spherical: bool):
-        self.names, self.samples = tuple(names), samples
-        self.n_points, self.checksum, self.scaled = n_points, checksum, spherical
-        self._owner = ""
-
-    def __repr__(self) -> str:
-        return f"KernelStack({len(self)} of {self.n_points} samples, {len(self.names)} kernels, from a file)"
-
-    def check_same(self, training: KernelStack) -> None:
-        if self._owner == training._owner:
-            return
-        grams = training.grams
-        same = (len(grams), grams.n_points) == (len(self.names), self.n_points)
-        if not same or digest(sampled(grams)) != self.checksum:
-            raise InputError(
-                f"samples must be chosen from the KernelStack of the training samples, {self!r}, got another "
-                f"stack: {training!r}. Make that stack again, and pass stack[test] to predict."
-            )
-        self.grams = grams.normalize("spherical") if self.scaled else grams
-        self._owner = training._owner
+def refuse_other(stack: KernelStack, checksum: str) -> None:
+    """Raise an `InputError` if a stack is not the one with a checksum, on which a model was trained."""
+    if stack.checksum != checksum:
+        raise InputError(
+            "samples must be chosen from the KernelStack of the training samples, which holds the kernels "
+            f"between both, got another stack: {stack!r}. Make one stack of all samples and pass "
+            "stack[train] to fit and stack[test] to predict."
+        )

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 import cvxpy as cp
 import numpy as np
@@ -18,15 +18,14 @@ from kernelopt.catalog import Formulation
 from kernelopt.certificates import Certificate, certify
 from kernelopt.errors import InputError, LabelError, ParameterError
 from kernelopt.estimators.kernels import PointKernels, StackKernels, TrainedKernels
-from kernelopt.estimators.precomputed import KernelStack, RememberedStack, raw_grams
+from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.grams import Grams
-from kernelopt.grams.arguments import as_names
 from kernelopt.grams.written import sampled
 from kernelopt.installed import installed
 from kernelopt.kernels import as_strings
 from kernelopt.losses import Loss
 from kernelopt.methods.saved import SavedSolution, saved
-from kernelopt.records import Digest, check_parts, digest, encoded, record, write
+from kernelopt.records import check_parts, digest, encoded, record, write
 from kernelopt.validation import Array, Index, as_indices, as_model_path, shown
 
 LARGEST = int(np.iinfo(np.intp).max)
@@ -64,43 +63,6 @@ def loss_parts(loss: Any) -> dict[str, Any]:
 def loss(name: str, arguments: dict[str, Any]) -> Any:
     """Return the loss of a name."""
     return installed("losses")[name](**arguments)
-
-
-def stack_parts(trained: StackKernels) -> dict[str, Any]:
-    """Return what is kept of precomputed kernels: no matrices, but a checksum."""
-    stack = trained.stack
-    if not isinstance(stack, RememberedStack):
-        grams = raw_grams(stack, trained.spherical)
-        checksum = digest(sampled(grams))
-        stack = RememberedStack(stack.names, stack.samples, grams.n_points, checksum, trained.spherical)
-    return {
-        "constants": trained.constants,
-        "names": stack.names,
-        "samples": stack.samples,
-        "n_points": stack.n_points,
-        "checksum": stack.checksum,
-        "kept": trained.kept,
-        "spherical": trained.spherical,
-    }
-
-
-@record("stack", StackKernels, stack_parts)
-def stack_kernels(
-    constants: Annotated[Array, "m"],
-    names: Annotated[tuple[str, ...], "m"],
-    samples: Annotated[Index, "n"],
-    n_points: int,
-    checksum: Digest,
-    kept: Annotated[Index, "s"],
-    spherical: bool,
-) -> StackKernels:
-    """Return precomputed kernels, whose matrices come with new samples."""
-    samples = as_indices(samples, n_points, "samples")
-    if kept.size:
-        as_indices(kept, samples.size, "kept")
-    names = as_names(names, constants.size)
-    stack = RememberedStack(names, samples, n_points, checksum, spherical)
-    return StackKernels(constants, stack, kept, spherical)
 
 
 def estimator_parts(estimator: Any) -> dict[str, Any]:
@@ -345,8 +307,6 @@ def same(found: Any, stored: Any) -> bool:
     """Whether two values differ by no more than the roundings of two machines."""
     if found is stored:
         return True
-    if isinstance(found, KernelStack):
-        return found.names == stored.names and np.array_equal(found.samples, stored.samples)
     if is_dataclass(found):
         pairs = ((getattr(found, each.name), getattr(stored, each.name, None)) for each in fields(found))
         return type(found) is type(stored) and all(same(*pair) for pair in pairs)

@@ -246,7 +246,7 @@ def test_stack_is_indexed_by_sample():
     assert np.allclose(stack[:3].cross(stack[5:9])[0], X[:3] @ X[5:9].T)
     assert np.allclose(np.asarray(stack[:3].gram())[0], X[:3] @ X[:3].T)
     assert "3 of 40 samples, 2 kernels: a, b" in repr(stack[:3])
-    for grams in (stack.gram(), stack[:3].gram(), stack.spherical().gram()):
+    for grams in (stack.gram(), stack[:3].gram(), stack.gram().normalize("spherical")):
         assert grams.names == ("a", "b")  # which figures write
 
 
@@ -254,8 +254,9 @@ def test_wrong_uses_of_stacks():
     grams = ko.Grams.from_kernels([ko.linear()], X)
     stack = KernelStack(grams)
     model = MKLClassifier().fit(stack, Y)
+    assert np.array_equal(model.predict(KernelStack(grams)), model.predict(stack))  # the same, made again
     with pytest.raises(InputError, match="another stack"):
-        model.predict(KernelStack(grams))
+        model.predict(KernelStack(ko.Grams.from_kernels([ko.gaussian(1.0)], X)))
     with pytest.raises(InputError, match="KernelStack or kernels of shape"):
         model.predict(X)
     with pytest.raises(ShapeError, match=r"\(1, n_new, 40\)"):
