@@ -14,9 +14,8 @@ from kernelopt.certificates.certificate import BoundedProblem, Certificate
 from kernelopt.certificates.conic.multipliers import Bound
 from kernelopt.certificates.gap import FLOOR_SHARE, floor, floor_of_coefficients, relative_gap
 from kernelopt.certificates.lower.choices import best_bound
-from kernelopt.certificates.statements.aligned import read_alignment
 from kernelopt.certificates.statements.columns import Source
-from kernelopt.certificates.statements.learning import read_learning
+from kernelopt.certificates.statements.learning import read_kernel_problem
 from kernelopt.certificates.statements.programs import read_programme
 from kernelopt.certificates.upper.candidates import (
     Bounds,
@@ -267,8 +266,5 @@ def violations_text(remaining: list[Violation]) -> str:
 
 def read_source(structure: Structure) -> Source | str:
     """Return the source of a problem, or the reason why its certificates cannot be saved."""
-    learning = read_learning(structure)
-    if not isinstance(learning, str) or structure.risks:
-        return learning
-    alignment = read_alignment(structure)
-    return read_programme(structure) if isinstance(alignment, str) else alignment
+    read = read_kernel_problem(structure)
+    return read_programme(structure) if isinstance(read, str) and not structure.risks else read

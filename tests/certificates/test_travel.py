@@ -74,6 +74,23 @@ PROBLEMS = {
     ),
     "features": lambda: triplet_lp.feature_selection(COMPARED, TRIPLETS, [0, 0, 1], gamma1=0.05, gamma2=0.02),
 }
+
+
+def over(free, constrain, prices=0.0):
+    """A risk over a set that no formulation has."""
+    mu = cp.Variable(3, nonneg=not free)
+    K = ko.combine(mu, GRAMS)
+    objective = ko.risk(K, Y, ko.hinge()) + prices * cp.sum(mu)
+    return cp.Problem(cp.Minimize(objective), [*constrain(mu, K), *([K >> 0] if free else [])])
+
+
+PROBLEMS |= {
+    "prices": lambda: over(False, lambda mu, K: ko.lp_ball(mu, 2), prices=0.3),
+    "prices, free": lambda: over(True, lambda mu, K: [ko.trace(K) <= N], prices=0.3),
+    "frobenius": lambda: over(False, lambda mu, K: [ko.frobenius(K) <= N]),
+    "frobenius, free": lambda: over(True, lambda mu, K: [ko.frobenius(K) <= N]),
+    "ball, free": lambda: over(True, lambda mu, K: [cp.norm(mu, 2) <= 1]),
+}
 KINDS = ["l_1.33", "qcqp", "sdp", "alignment, free", "triplets"]  # one of every kind
 
 
@@ -85,7 +102,8 @@ def saved(tmp_path_factory):
     def save(name):
         if name not in known:
             with contextlib.suppress(ko.errors.ConditionWarning):
-                solution = PROBLEMS[name]().solve()
+                made = PROBLEMS[name]()
+                solution = ko.solve(made) if isinstance(made, cp.Problem) else made.solve()
             path = solution.certificate.save(folder / f"{len(known)}.npz")
             known[name] = solution, path
         return known[name]

@@ -13,13 +13,12 @@ from cvxpy.constraints.zero import Equality
 from scipy.optimize import linprog
 
 from kernelopt.certificates.statements.columns import (
-    column_names,
     first_columns,
     matrices_by_column,
+    read_columns,
     read_cone,
-    read_variables,
 )
-from kernelopt.certificates.statements.learning import read_weight_bound
+from kernelopt.certificates.statements.learning import Trace, read_weight_set
 from kernelopt.certificates.statements.lifting import linear_over_cone, set_multiplier
 from kernelopt.certificates.statements.statement import Statement
 from kernelopt.certificates.statements.witness import eliminated, fractions
@@ -109,8 +108,8 @@ def linear_conflict(structure: Structure) -> Conflict | None:
 
 def linear_part(structure: Structure) -> Statement:
     """Return a relaxation: the affine constraints, the signs, and x_j <= radius for the entries of balls."""
-    names, signs = column_names(read_variables(structure))
-    starts = {v: first_columns(structure)[v.id] for v in structure.variables}
+    names, signs = read_columns(structure)
+    starts = first_columns(structure)
     for variable, start in starts.items():
         if variable.attributes["PSD"]:
             signs[start : start + variable.size] = (np.eye(variable.shape[0]).ravel() > 0).tolist()
@@ -145,30 +144,21 @@ def cone_conflict(structure: Structure) -> Conflict | None:
     It is a Y >> 0 with <Y, G_j> = u r_j for all j and u < 0: where r'x = c > 0,
     <Y, sum_j x_j G_j> = u c is negative, so that the combination is not positive semidefinite.
     """
-    bound, cone = read_weight_bound(structure), read_cone(structure)
-    if isinstance(bound, str) or isinstance(cone, str) or not cone or bound.row is None or not bound.equal:
+    bound, cone = read_weight_set(structure), read_cone(structure)
+    columns, signs = read_columns(structure)
+    if not isinstance(bound, Trace) or not bound.equal or isinstance(cone, str) or not cone or any(signs):
         return None
-    columns, signs = column_names(read_variables(structure))
-    if any(signs):
-        return None
-    text = f"no combination of the kernels with ({bound.name}) is positive semidefinite"
     statement = Statement(columns, signs, infeasible=True)
-    row = bound.row
-    statement.row(bound.name, range(row.size), row.tolist(), bound.total, equal=True)
-    G = matrices_by_column(cone, row.size)
+    bound.state(statement)
+    G = matrices_by_column(cone, len(columns))
     statement.cone(G)
     deeper = np.concatenate([G, -np.eye(len(G[0]))[None]])
-    found = linear_over_cone(np.eye(row.size + 1)[-1] * -1.0, deeper, lambda z: [row @ z[:-1] == bound.total])
-
-    def target(forms: Any) -> Any:
-        statement.u[0] = Fraction(
-            float(sum(v * float(r) for v, r in zip(forms, row, strict=True)) / (row @ row))
-        )
-        return [statement.u[0] * Fraction(r) for r in row.tolist()]
-
+    found = linear_over_cone(-np.eye(len(deeper))[-1], deeper, lambda z: bound.constraints(z[:-1]))
     if found is None:
         return None
-    set_multiplier(statement, 0, found[1], np.ones(row.size, dtype=bool), target)
+    signed = np.array(signs)
+    set_multiplier(statement, 0, found[1], ~signed, lambda forms: bound.cover(statement, forms, signed))
+    text = f"no combination of the kernels with ({bound.name}) is positive semidefinite"
     return Conflict(text, statement) if proves_infeasibility(statement) else None
 
 

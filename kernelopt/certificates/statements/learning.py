@@ -1,7 +1,8 @@
-"""Statements of one risk of a combination of kernels, with weights in a ball or of bounded trace."""
+"""Statements of problems over combinations of kernels: a risk or an alignment over a trace or a ball."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -10,18 +11,25 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.constraints import Inequality
 from cvxpy.constraints.zero import Equality
+from scipy.optimize import lsq_linear
 
 from kernelopt.certificates.statements.columns import (
-    KernelSource,
-    column_names,
+    Cone,
+    Source,
     matrices_by_column,
+    read_columns,
     read_cone,
-    read_variables,
 )
-from kernelopt.certificates.statements.lifting import interior_witness, linear_over_cone, set_multiplier
+from kernelopt.certificates.statements.lifting import (
+    DEPENDENT,
+    interior_witness,
+    linear_over_cone,
+    set_multiplier,
+)
 from kernelopt.certificates.statements.statement import Statement
 from kernelopt.certificates.statements.witness import (
     checker,
+    exact_seconds,
     fractions,
     into_ball,
     on_dyadic_grid,
@@ -29,207 +37,346 @@ from kernelopt.certificates.statements.witness import (
     verified_factor,
     verified_length,
 )
+from kernelopt.grams import Grams, join
+from kernelopt.language.measures import FrobeniusNorm
+from kernelopt.language.terms import terms
 from kernelopt.losses import Loss, hard_margin
 from kernelopt.losses.base import project_zero_sum
-from kernelopt.structure.ball import read_kernels
-from kernelopt.structure.learning import one_risk
+from kernelopt.structure.ball import kernels_by_variable, read_kernels
+from kernelopt.structure.learning import weighted_risks
 from kernelopt.structure.powers import LpBall
 from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.structure.trees import short
-from kernelopt.validation import Array
+from kernelopt.validation import Array, Mask
+
+
+class WeightSet(ABC):
+    """The constraint that bounds the weights x."""
+
+    kernels: Grams | None = None  # of a norm of their combination
+
+    @abstractmethod
+    def state(self, statement: Statement) -> None:
+        """Add the constraint."""
+
+    @abstractmethod
+    def cover(self, statement: Statement, v: Array, signed: Mask) -> Array:
+        """Set the multiplier whose values in the columns are near v, and return these values.
+
+        In the columns with a sign they are at least v. They are exact where v is an array of fractions.
+        """
+
+    @abstractmethod
+    def constraints(self, x: Any) -> list[cp.Constraint]:
+        """Return the constraint on an expression x."""
+
+    @abstractmethod
+    def centre(self, size: int) -> Array:
+        """Return equal weights in the set."""
+
+    @abstractmethod
+    def inside(self, statement: Statement, x: Array) -> Any:
+        """Return a point near x that is exactly in the set, in fractions, and set its witness."""
 
 
 @dataclass(frozen=True, eq=False)
-class WeightBound:
-    """The constraint row'x == total or row'x <= total, or |x|_p <= total where there is no row."""
+class Trace(WeightSet):
+    """The constraint row'x == total or row'x <= total with row > 0."""
 
     name: str
+    row: Array
     total: float
-    row: Array | None = None
-    equal: bool = False
-    p: float = 1.0
+    equal: bool
+
+    def state(self, statement: Statement) -> None:
+        statement.row(self.name, range(self.row.size), self.row.tolist(), self.total, self.equal)
+
+    def cover(self, statement: Statement, v: Array, signed: Mask) -> Array:
+        """The values are u row; in the columns without a sign u row is nearest to v."""
+        row, free = fractions(self.row), ~signed
+        least = [*(v / row)[signed], *([] if self.equal else [0])]
+        if free.any():
+            least.append(float(row[free] @ v[free] / (row[free] @ row[free])))
+        statement.u[0] = Fraction(max(least))
+        return np.asarray(statement.u[0] * row)
+
+    def constraints(self, x: Any) -> list[cp.Constraint]:
+        return [self.row @ x == self.total if self.equal else self.row @ x <= self.total]
+
+    def centre(self, size: int) -> Array:
+        return np.full(size, self.total / self.row.sum())
+
+    def inside(self, statement: Statement, x: Array) -> Any:
+        point = fractions(x)
+        size = point @ fractions(self.row)
+        return point * (Fraction(self.total) / size) if self.equal or size > self.total else point
 
 
 @dataclass(frozen=True, eq=False)
-class Learning(KernelSource):
-    """min price * risk(sum_j x_j K_j) + offset over weights x with a bound, and a cone for free signs."""
+class Ball(WeightSet):
+    """The ball |x|_p <= radius, or |sum_j x_j K_j|_F <= radius for some kernels, where p is 2."""
 
+    radius: float
+    p: float = 2.0
+    kernels: Grams | None = None
+
+    def matrix(self, size: int) -> Array:
+        """Return B in |B x|_p <= radius: the identity, or the kernels as columns."""
+        return np.eye(size) if self.kernels is None else np.asarray(self.kernels).reshape(size, -1).T
+
+    def state(self, statement: Statement) -> None:
+        statement.ball(self.matrix(len(statement.columns)), self.radius, self.p)
+
+    def cover(self, statement: Statement, v: Array, signed: Mask) -> Array:
+        """The values are B'y for the y of least norm; those in columns with a sign need a margin."""
+        B, w = statement.arrays["B0"], v.astype(float)
+        if self.kernels is None:
+            y = np.where(signed, np.maximum(w, 0.0), w)
+        elif signed.any():  # min |root nu|^2 / 2 - w'nu over nu >= 0, as least squares
+            root: Any = np.linalg.qr(B, mode="r")
+            y = B @ lsq_linear(root, np.linalg.lstsq(root.T, w)[0], (0.0, np.inf), method="bvls").x
+        else:
+            y = B @ np.linalg.lstsq(B.T @ B, w, rcond=DEPENDENT)[0]
+        for slack in (0.0, *slacks()):
+            nearby = y * (1 + slack)
+            values = checker().product(B.T, nearby) if v.dtype == object else B.T @ nearby
+            if (values >= v)[signed].all():
+                break
+        statement.set_witness(0, y=nearby)
+        return np.asarray(values)
+
+    def constraints(self, x: Any) -> list[cp.Constraint]:
+        B = self.matrix(x.size)
+        root: Any = B if self.kernels is None else np.linalg.qr(B, mode="r")
+        return [cp.norm(root @ x, self.p) <= self.radius]
+
+    def centre(self, size: int) -> Array:
+        return np.full(size, self.radius / np.linalg.norm(self.matrix(size).sum(axis=1), self.p))
+
+    def inside(self, statement: Statement, x: Array) -> Any:
+        nearby, s = into_ball(x, statement.arrays["B0"], self.radius, statement.balls[0]["p"])
+        statement.set_witness(0, s=s)
+        return fractions(nearby)
+
+
+@dataclass(frozen=True, eq=False)
+class PricedRisk:
+    """The function price * risk(sum_j x_j K_j), with the kernels on the labelled points."""
+
+    kernels: Grams
     y: Array
     loss: Loss
     bias: bool
     price: float
-    offset: float
-    bound: WeightBound
 
-    def statement(self) -> Statement:
-        """Return the statement of the problem, without a witness."""
-        columns, signs = column_names(self.variables)
-        statement = Statement(columns, signs, offset=self.offset)
+    def state(self, statement: Statement) -> None:
+        """Add the risk."""
         linear, curvature, l1, low, high = self.loss.curve(self.y)
-        K = np.asarray(self.kernels)
         curve, ends = np.array([linear, curvature, l1]), np.array([low, high])
+        K = np.asarray(self.kernels)
         statement.risk(K, range(len(K)), curve, ends, self.price, self.bias)
-        if self.bound.row is None:
-            statement.ball(np.eye(len(K)), self.bound.total, self.bound.p)
-        else:
-            row = self.bound.row.tolist()
-            statement.row(self.bound.name, range(len(K)), row, self.bound.total, self.bound.equal)
-        if self.cone:
-            statement.cone(matrices_by_column(self.cone, len(K)))
-        return statement
 
-    def prove(self, statement: Statement, certificate: Any) -> None:
-        """Set a witness near the point and alpha of a certificate."""
-        if certificate.alphas:
-            self.prove_lower(statement, np.asarray(certificate.alphas[0]))
-        if certificate.feasible and certificate.machines:
-            x = np.concatenate([np.ravel(value) for value in certificate.point.values()])
-            self.prove_upper(statement, x, np.asarray(certificate.machines[0].alpha))
-
-    def prove_lower(self, statement: Statement, alpha: Array) -> None:
-        """Set the witness of the lower bound: an exactly feasible alpha, and exact multipliers for it.
-
-        With v_j = price alpha'K_j alpha / 2, the multipliers u of row'x and Y of the cone must satisfy
-        u row_j - <Y, G_j> >= v_j, with equality for weights of free sign. The multiplier y of a ball must
-        satisfy y >= v.
-        """
+    def forms(self, statement: Statement, alpha: Array) -> Any:
+        """Set an exactly feasible alpha near a given one, and return price alpha'K_j alpha / 2 exactly."""
         low, high = statement.arrays["ends0"]
         nearby = project_zero_sum(alpha, low, high) if self.bias else np.clip(alpha, low, high)
         alpha = on_dyadic_grid(nearby, low, high, self.bias)
         statement.set_witness(0, alpha=alpha)
-        forms = checker().product(statement.arrays["K0"], alpha) @ fractions(alpha)
-        costs = (Fraction(self.price) * forms / 2).tolist()
-        if self.bound.row is None:
-            y = np.array([np.nextafter(max(float(v), 0.0), np.inf) if v > 0 else 0.0 for v in costs])
-            h, t = verified_length(y, checker().conjugate(statement.balls[0]["p"]))
-            statement.set_witness(0, y=y, h=h, t=t)
-            return
-        row = fractions(self.bound.row)
-        if not self.cone:
-            multiplier = max(v / r for v, r in zip(costs, row, strict=True))
-            statement.u[0] = multiplier if self.bound.equal else max(Fraction(0), multiplier)
-            return
-        free = np.array([not sign for sign in statement.signs])
-        found = linear_over_cone(
-            -np.array(costs, dtype=float), statement.arrays["G0"], self.constraints(statement)
+        return (
+            Fraction(self.price) * (checker().product(statement.arrays["K0"], alpha) @ fractions(alpha)) / 2
         )
-        if found is None:
-            return
 
-        def target(forms: Any) -> Any:
-            total = [v + f for v, f in zip(np.array(costs)[free], forms, strict=True)]
-            multiplier = float(
-                sum(r * v for r, v in zip(row[free], total, strict=True)) / sum(row[free] ** 2)
-            )
-            needed = [v / r for v, r in zip(np.array(costs)[~free], row[~free], strict=True)]
-            statement.u[0] = max([Fraction(multiplier), *needed])
-            return [statement.u[0] * r - v for r, v in zip(row[free], np.array(costs)[free], strict=True)]
-
-        set_multiplier(statement, 0, found[1], free, target)
-
-    def constraints(self, statement: Statement) -> Any:
-        """Return the constraints other than the cone, as a function of the weights."""
-        signed = np.flatnonzero(statement.signs)
-        return lambda x: [self.bound.row @ x == self.bound.total, *([x[signed] >= 0] if signed.size else [])]
-
-    def prove_upper(self, statement: Statement, x: Array, beta: Array) -> None:
-        """Set the witness of the upper bound: exactly feasible weights, a kernel factor and a machine.
+    def prove(self, statement: Statement, point: Any, beta: Array) -> None:
+        """Set the witness of the risk at a point: a factor of the kernel, and a machine near beta.
 
         For a hard margin the machine is scaled until every margin is at least one in exact arithmetic.
         """
-        x = np.where(statement.signs, np.maximum(x, 0.0), x)
-        if self.cone:
-            row = np.asarray(self.bound.row)
-            centre = np.full(x.size, self.bound.total / row.sum())
-            witness = interior_witness(statement.arrays["G0"], x, centre, self.constraints(statement))
-            if witness is None:
-                return
-            x, T = witness
-            statement.set_witness(0, T=T)
-        if self.bound.row is None:
-            x, s = into_ball(x, statement.arrays["B0"], self.bound.total, statement.balls[0]["p"])
-            statement.set_witness(0, s=s)
-        point = fractions(x)
-        if self.bound.row is not None:
-            size = sum(point * fractions(self.bound.row))
-            if self.bound.equal or size > self.bound.total:
-                point = point * (Fraction(self.bound.total) / size)
         exact_matrix = checker().product(point, statement.arrays["K0"])
         M = np.array(exact_matrix, dtype=float)
         verified = verified_factor((M + M.T) / 2, exact_matrix)
         if verified is None:
             return
         ridge, L = verified
-        statement.x = point.tolist()
         f = M @ beta + ridge * beta
         b = self.loss.intercept(f, self.y) if self.bias else 0.0
         statement.set_witness(0, ridge=ridge, L=L, beta=beta, b=b)
-        if isinstance(self.loss, hard_margin):
-            least_margin = float((self.y * (f + b)).min())
+        least_margin = float((self.y * (f + b)).min())
+        if isinstance(self.loss, hard_margin) and least_margin > 0:
             for slack in slacks():
-                scale = (1 + slack) / least_margin if least_margin > 0 else 1.0
+                scale = (1 + slack) / least_margin
                 statement.set_witness(0, beta=beta * scale, b=b * scale)
-                if least_margin <= 0 or statement.bounds()[1] < np.inf:
+                if statement.bounds()[1] < np.inf:
                     return
 
 
+@dataclass(frozen=True, eq=False)
+class KernelProblem(Source):
+    """min offset + cost'x + the risk over weights x in a set, and a cone for free signs; or a maximisation.
+
+    Attributes
+    ----------
+    columns, signs : lists
+        As in `Statement`.
+    sense, offset : float
+    cost : array
+    risk : PricedRisk or None
+    weights : WeightSet
+    cone : tuple
+        The matrices G_j of sum_j x_j G_j >> 0 on all points, empty where there is no cone.
+    """
+
+    columns: list[str]
+    signs: list[bool]
+    sense: int
+    offset: float
+    cost: Array
+    risk: PricedRisk | None
+    weights: WeightSet
+    cone: Cone
+
+    @property
+    def seconds(self) -> float:
+        stacks = [grams for _, grams in self.cone]
+        stacks += [held.kernels for held in (self.risk, self.weights) if held and held.kernels is not None]
+        return sum(exact_seconds(len(grams), grams.n_points) for grams in stacks)
+
+    def statement(self) -> Statement:
+        """Return the statement of the problem, without a witness."""
+        statement = Statement(self.columns, self.signs, self.sense, self.offset)
+        statement.cost = self.cost
+        if self.risk is not None:
+            self.risk.state(statement)
+        self.weights.state(statement)
+        if self.cone:
+            statement.cone(matrices_by_column(self.cone, len(self.columns)))
+        return statement
+
+    def constraints(self, x: Any) -> list[cp.Constraint]:
+        """Return the constraints other than the cone, as a function of the weights."""
+        signed = np.flatnonzero(self.signs)
+        return self.weights.constraints(x) + ([x[signed] >= 0] if signed.size else [])
+
+    def prove(self, statement: Statement, certificate: Any) -> None:
+        """Set a witness near the point, alpha and machine of a certificate."""
+        if self.risk is None or certificate.alphas:
+            self.prove_dual(statement, certificate.alphas)
+        if certificate.feasible and (self.risk is None or certificate.machines):
+            x = np.concatenate([np.ravel(value) for value in certificate.point.values()])
+            self.prove_primal(statement, x, certificate.machines)
+
+    def prove_dual(self, statement: Statement, alphas: Any) -> None:
+        """Set exact multipliers, and an exactly feasible alpha.
+
+        With v_j = price alpha'K_j alpha / 2 - cost_j, the values w of the multiplier of the weights and the
+        multiplier Y of the cone must satisfy w_j - <Y, G_j> >= v_j, with equality for weights of free sign.
+        """
+        v, signed = -fractions(self.cost), np.array(self.signs)
+        if self.risk is not None:
+            v = v + self.risk.forms(statement, np.asarray(alphas[0]))
+        if not self.cone:
+            self.weights.cover(statement, v, signed)
+        else:
+            found = linear_over_cone(-v.astype(float), statement.arrays["G0"], self.constraints)
+            if found is None:
+                return
+
+            def target(forms: Array) -> Array:
+                needed = v.astype(forms.dtype)
+                needed[~signed] += forms
+                return np.asarray((self.weights.cover(statement, needed, signed) - v)[~signed])
+
+            set_multiplier(statement, 0, found[1], ~signed, target)
+        for k, ball in enumerate(statement.balls):
+            h, t = verified_length(statement.arrays[f"y{k}"], checker().conjugate(ball["p"]))
+            statement.set_witness(k, h=h, t=t)
+
+    def prove_primal(self, statement: Statement, x: Array, machines: Any) -> None:
+        """Set exactly feasible weights near x, and a machine at their kernel."""
+        x = np.where(self.signs, np.maximum(x, 0.0), x)
+        if self.cone:
+            centre = self.weights.centre(x.size)
+            witness = interior_witness(statement.arrays["G0"], x, centre, self.constraints)
+            if witness is None:
+                return
+            x, T = witness
+            statement.set_witness(0, T=T)
+        point = self.weights.inside(statement, x)
+        statement.x = point.tolist()
+        if self.risk is not None:
+            self.risk.prove(statement, point, np.asarray(machines[0].alpha))
+
+
 @kept_in_structure
-def read_learning(structure: Structure) -> Learning | str:
-    """Read a problem of one risk, or return the reason why it cannot be stated."""
-    single = one_risk(structure)
-    if isinstance(single, str):
-        return single
-    risk, learner = single.risk, single.risk.learner
-    if not learner.loss.quadratic:
-        return f"the conjugate of {learner.loss!r} has no exact value in fractions"
-    kernels = read_kernels(risk, structure.variables)
-    if isinstance(kernels, str):
-        return kernels
-    bound = read_weight_bound(structure)
-    if isinstance(bound, str):
-        return bound
-    cone = read_cone(structure)
+def read_kernel_problem(structure: Structure) -> KernelProblem | str:
+    """Read a problem of one risk or of an alignment, or return the reason why it cannot be stated."""
+    risk: PricedRisk | str | None = structure.unset or None
+    if structure.risks:
+        risk = read_risk(structure)
+    if isinstance(risk, str):
+        return risk
+    weights, cone, rest = read_weight_set(structure), read_cone(structure), structure.rest
+    if isinstance(weights, str):
+        return weights
     if isinstance(cone, str):
         return cone
-    variables = structure.variables
-    if not all(v.is_nonneg() for v in variables) and not cone:
-        return "weights of free sign need the constraint K >> 0"
-    if cone and (bound.row is None or not bound.equal):
-        return "weights of free sign need a trace, r'x == c"
+    if rest is None:
+        return "its objective is not affine beside the risk"
+    columns, signs = read_columns(structure)
+    if weights.kernels is not None and cone and any(signs):
+        return "all its weights must occur in K >> 0"
+    if risk is None and weights.kernels is None:
+        return "it needs a risk, or the constraint frobenius(K) <= radius"
+    cost = np.concatenate([rest.gradient(v) for v in structure.variables])
+    offset = float(rest.constant[0])
+    return KernelProblem(columns, signs, int(structure.sign), offset, cost, risk, weights, cone)
+
+
+def read_risk(structure: Structure) -> PricedRisk | str:
+    """Return the data of the only risk, or the reason why it cannot be stated."""
+    read = weighted_risks(structure)
+    if isinstance(read, str):
+        return read
+    if len(read.risks) > 1:
+        return f"it needs one risk, the problem has {len(read.risks)}"
+    learner = read.risk.learner
+    if not learner.loss.quadratic:
+        return f"the conjugate of {learner.loss!r} has no exact value in fractions"
+    kernels = read_kernels(read.risk, structure.variables)
+    if isinstance(kernels, str):
+        return kernels
     # The present value of a parameter C is kept, since the certificate is saved later.
     has_parameter = any(isinstance(v, cp.Parameter) for v in vars(learner.loss).values())
     loss = learner.loss.scaled(1.0) if has_parameter else learner.loss
-    return Learning(
-        read_variables(structure),
-        kernels.block(slice(0, learner.n)) if learner.n < kernels.n_points else kernels,
-        cone,
-        learner.y,
-        loss,
-        learner.bias is not None,
-        single.factor,
-        single.offset,
-        bound,
-    )
+    labelled = kernels.block(slice(0, learner.n)) if learner.n < kernels.n_points else kernels
+    return PricedRisk(labelled, learner.y, loss, learner.bias is not None, read.factor)
 
 
-def read_weight_bound(structure: Structure) -> WeightBound | str:
+def read_weight_set(structure: Structure) -> Trace | Ball | str:
     """Return the one constraint that bounds the weights, or the reason why there is none."""
-    constraints = structure.lifted.constraints
+    constraints, variables = structure.lifted.constraints, structure.variables
     chosen = [i for i in structure.active if not isinstance(constraints[i], cp.constraints.PSD)]
     if len(chosen) != 1:
         return f"it needs one constraint that bounds the weights, the problem has {len(chosen)}"
-    constraint, read = constraints[chosen[0]], structure.affines[chosen[0]]
+    (at,) = chosen
+    constraint, read, part = constraints[at], structure.affines[at], structure.sets[at]
     name = constraint.label or short(constraint)
-    ball = structure.sets[chosen[0]]
-    if isinstance(ball, LpBall) and ball.is_unit and ball.level > 0 and structure.variables == ball.variables:
-        row = None if ball.p > 1 else np.ones(ball.variables[0].size)
-        return WeightBound(name, ball.level, row, p=ball.p)
+    if isinstance(part, LpBall) and part.is_unit and part.level > 0 and variables == part.variables:
+        plain = part.p == 1
+        return (
+            Trace(name, np.ones(variables[0].size), part.level, False) if plain else Ball(part.level, part.p)
+        )
+    if isinstance(constraint, Inequality) and isinstance(constraint.args[0], FrobeniusNorm):
+        norm, radius = constraint.args
+        stacks = {v.id: grams for v, grams in (kernels_by_variable(terms(norm.kernel)) or {}).items()}
+        if stacks.keys() == {v.id for v in variables} and radius.is_constant() and radius.value > 0:
+            return Ball(float(radius.value), kernels=join([(1.0, stacks[v.id]) for v in variables]))
+        return "its kernel must be a combination whose weights are the entries of its variables"
     if not isinstance(constraint, Equality | Inequality) or read is None or read.constant.size != 1:
         return f"the constraint {name} is not an l_p ball or a trace"
-    row = np.concatenate([read.gradient(v) for v in structure.variables])
+    row = np.concatenate([read.gradient(v) for v in variables])
     total, equal = -float(read.constant[0]), isinstance(constraint, Equality)
     if equal and total < 0:
         row, total = -row, -total
     if not (total > 0 and (row > 0).all()):
         return f"the constraint {name} is not an l_p ball or a trace of all weights"
-    return WeightBound(name, total, row, equal)
+    return Trace(name, row, total, equal)

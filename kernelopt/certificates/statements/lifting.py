@@ -20,7 +20,7 @@ from kernelopt.certificates.statements.witness import (
 )
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.threads import quietly
-from kernelopt.validation import Array
+from kernelopt.validation import Array, Mask
 
 DEPENDENT = 1e-14  # relative singular values below this are rounding
 LARGE_STEPS = (1e-2, 0.1, 1.0)  # towards the centre, where none of the margins for rounding is enough
@@ -45,45 +45,40 @@ def linear_over_cone(
 
 
 def set_multiplier(
-    statement: Statement, k: int, Y: Array, chosen_columns: Array, target: Callable[[Any], Any]
+    statement: Statement, k: int, Y: Array, chosen: Mask, target: Callable[[Array], Array]
 ) -> None:
     """Set the multiplier of cone k to one near Y with exact values <Y, G_j> for the chosen columns j.
 
     First alternating projections (von Neumann) between the cone and the equations make Y accurate to
     round-off. The multiplier is Y_0 + sum_j mix_j G_j: Y_0 is Y plus a multiple of I that keeps the sum in
     the cone, and the fractions mix solve the equations exactly. `target` maps the numbers <Y_0, G_j> to the
-    values they must have. It gets and returns an array of doubles during the projections, and a list of
-    fractions at the end.
+    values they must have: in doubles during the projections, and in fractions at the end.
     """
     G = statement.arrays[f"G{k}"]
-    chosen = np.flatnonzero(chosen_columns)
-    flat = G[chosen].reshape(chosen.size, -1)
+    flat = G[chosen].reshape(int(chosen.sum()), -1)
     for _ in range(PROJECTIONS):
         values, vectors = np.linalg.eigh((Y + Y.T) / 2)
         S = on_grid(vectors * np.sqrt(np.maximum(values, 0.0)))
         Y = S @ S.T
         forms = flat @ Y.ravel()
         missing = np.asarray(target(forms), dtype=float) - forms
-        step = np.linalg.lstsq(flat @ flat.T, missing, rcond=DEPENDENT)[0]
-        change = np.tensordot(step, G[chosen], 1)
+        change = np.tensordot(np.linalg.lstsq(flat @ flat.T, missing, rcond=DEPENDENT)[0], G[chosen], 1)
         Y = Y + change
     product = checker().product
     products = product(flat, flat.T).tolist()
     smallest = float(np.abs(change).sum(axis=0).max()) + 4 * len(Y) * EPS * float(np.abs(Y).max(initial=0.0))
-    for factor_of_two in range(DOUBLINGS):
-        tilted = S @ S.T + smallest * 2.0**factor_of_two * np.eye(len(S))
+    for power in range(DOUBLINGS):
+        tilted = S @ S.T + smallest * 2.0**power * np.eye(len(S))
         tilted = (tilted + tilted.T) / 2
-        forms = product(flat, tilted.ravel()).tolist()
-        mix = exact_solution(products, [w - v for w, v in zip(target(forms), forms, strict=True)])
-        if mix is None:
+        forms = product(flat, tilted.ravel())
+        solution = exact_solution(products, target(forms) - forms)
+        if solution is None:
             return
-        mix_of_all = [Fraction(0)] * len(G)
-        for j, v in zip(chosen.tolist(), mix, strict=True):
-            mix_of_all[j] = v
-        shifted = product([Fraction(1), *mix_of_all], [tilted, *G])
-        if checker().semidefinite(shifted, S):
+        mix = np.full(len(G), Fraction(0))
+        mix[chosen] = solution
+        if checker().semidefinite(product([Fraction(1), *mix], [tilted, *G]), S):
             statement.set_witness(k, Y=tilted, S=S)
-            statement.mix[k] = mix_of_all
+            statement.mix[k] = mix.tolist()
             return
 
 
@@ -101,10 +96,10 @@ def witness_towards(G: Array, x: Array, centre: Array) -> tuple[Array, Array] | 
 
 
 def interior_witness(
-    G: Array, x: Array, centre: Array | None, constraints: Callable[[Any], list[cp.Constraint]]
+    G: Array, x: Array, centre: Array, constraints: Callable[[Any], list[cp.Constraint]]
 ) -> tuple[Array, Array] | None:
     """Return `witness_towards` the centre, or towards the point with the largest smallest eigenvalue."""
-    found = None if centre is None else witness_towards(G, x, centre)
+    found = witness_towards(G, x, centre)
     if found is not None:
         return found
     with_identity = np.concatenate([G, -np.eye(len(G[0]))[None]])

@@ -29,7 +29,7 @@ class Statement:
 
     over x with A x <= b or == b, x_j >= 0 for the columns with a sign, balls :math:`|B x|_p \le R` and cones
     :math:`\sum_j x_j G_j \succeq 0`. docs/certificates.md explains how the witness proves the bounds. The
-    columns are given first. Every part that is added has a trivial witness, which `set_witness` replaces.
+    columns are given first. The witness of every part that is added is zero until `set_witness`.
 
     Attributes
     ----------
@@ -92,34 +92,27 @@ class Statement:
         l(a) = linear * a - curvature/2 a^2 - l1 |a|, with these three in the rows of `curve`, on the
         intervals between the two rows of `ends`.
         """
-        k, n = len(self.risks), K.shape[1]
-        self.risks.append({"kernels": len(K), "points": n, "bias": bool(bias)})
-        parts = {"K": K, "at": at, "curve": curve, "ends": ends, "price": price}
-        witness = {"alpha": np.zeros(n), "beta": np.zeros(n), "b": 0.0, "ridge": 0.0, "L": np.zeros((n, n))}
-        self.arrays |= {f"{name}{k}": value for name, value in (parts | witness).items()}
-        return k
+        self.risks.append({"kernels": len(K), "points": K.shape[1], "bias": bool(bias)})
+        return self._add(len(self.risks) - 1, K=K, at=at, curve=curve, ends=ends, price=price)
 
     def ball(self, B: Array, radius: float, p: float) -> int:
         """Add |B x|_p <= radius."""
-        k = len(self.balls)
         self.balls.append({"rows": len(B), "p": exponent_text(p)})
-        zero = np.zeros(len(B))
-        parts = {"B": B, "radius": radius, "y": zero, "h": 0.0, "s": zero, "t": zero}
-        self.arrays |= {f"{name}{k}": value for name, value in parts.items()}
-        return k
+        return self._add(len(self.balls) - 1, B=B, radius=radius)
 
     def cone(self, G: Array) -> int:
         """Add sum_j x_j G_j >> 0; G has one symmetric matrix for every column."""
-        k, zero = len(self.cones), np.zeros(G.shape[1:])
-        self.cones.append({"order": len(zero)})
+        self.cones.append({"order": G.shape[1]})
         self.mix.append([Fraction(0)] * len(G))
-        parts = {"G": G, "Y": zero, "S": zero, "T": zero}
-        self.arrays |= {f"{name}{k}": value for name, value in parts.items()}
-        return k
+        return self._add(len(self.cones) - 1, G=G)
 
-    def set_witness(self, k: int, **witness: Any) -> None:
-        """Replace arrays of the risk, ball or cone k."""
-        self.arrays |= {f"{name}{k}": value for name, value in witness.items()}
+    def set_witness(self, k: int, **arrays: Any) -> None:
+        """Set arrays of the witness of the risk, ball or cone k; the others are zero."""
+        self._add(k, **arrays)
+
+    def _add(self, k: int, **arrays: Any) -> int:
+        self.arrays |= {f"{name}{k}": value for name, value in arrays.items()}
+        return k
 
     def contents(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         """Return the statement and the witness as `check.opened` returns them, and the arrays of both.
@@ -152,8 +145,10 @@ class Statement:
         }
         witness = {"infeasible": self.infeasible, "u": list(self.u), "x": list(self.x), "mix": self.mix}
         arrays = {}
-        for name, shape in {k: v for part in checker().schema(stated) for k, v in part.items()}.items():
-            a = arrays[name] = np.asarray(given[name], dtype=checker().dtype(name), order="C")
+        data, proof = checker().schema(stated)
+        for name, shape in (data | proof).items():
+            value = given[name] if name in data else given.get(name, np.zeros(shape))
+            a = arrays[name] = np.asarray(value, dtype=checker().dtype(name), order="C")
             if a.shape != shape or not checker().in_range(name, a, stated):
                 raise InputError(
                     f"{name} of a Statement must have the shape {shape} and entries in the range that "
