@@ -34,12 +34,6 @@ class ComparisonData:
     gamma2 : price of the trace over S
     margin : rho
     cone : "dominant", "psd" or "nonnegative"
-    D : array of shape (T, m), K_p(i, j) - K_p(i, k)
-    diagonal : array of shape (n_S, m)
-    cone_entries : array of shape (., m)
-        The entries of the kernels that the cone constrains: on S, the diagonal and what is above it for
-        "dominant", all of vec K_p for "psd", none for "nonnegative".
-    first, second : for each of the entries above the diagonal, the two places in S
     """
 
     grams: ko.Grams
@@ -49,11 +43,6 @@ class ComparisonData:
     gamma2: float
     margin: float
     cone: Cone
-    D: Array
-    diagonal: Array
-    cone_entries: Array
-    first: Index
-    second: Index
 
     @property
     def m(self) -> int:
@@ -70,36 +59,82 @@ class ComparisonData:
         """The number of groups."""
         return int(self.groups.max()) + 1
 
+    @cached_property
+    def pairs(self) -> tuple[Index, Index]:
+        """The two places in S of each entry above the diagonal, for "dominant"; else there are no pairs."""
+        first, second = np.triu_indices(self.points.size if self.cone == "dominant" else 0, 1)
+        return first, second
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """The entries K_p(i, i) for i in S, shape (n_S, m)."""
+        return np.asarray(self.grams.entries(self.points, self.points).T)
+
+    @cached_property
+    def rows(self) -> Array:
+        """The linear functions of the weights that the programme prices or constrains, shape (T + ., m).
+
+        First K_p(i, j) - K_p(i, k) for each triplet, then the entries of the kernels on S that the cone
+        constrains: the diagonal and what is above it for "dominant", all of vec K_p for "psd", none for
+        "nonnegative".
+        """
+        i, j, k = self.triplets.T
+        gains = (self.grams.entries(i, j) - self.grams.entries(i, k)).T
+        if self.cone == "nonnegative":
+            return np.asarray(gains)
+        if self.cone == "psd":
+            return np.concatenate([gains, self.grams.block(self.points).vectorized()])
+        first, second = self.pairs
+        off = self.grams.entries(self.points[first], self.points[second]).T
+        return np.concatenate([gains, self.diagonal, off])
+
+    @property
+    def D(self) -> Array:
+        """The gains K_p(i, j) - K_p(i, k) of the triplets, shape (T, m)."""
+        return self.rows[: self.T]
+
+    @property
+    def cone_entries(self) -> Array:
+        """The entries of the kernels that the cone constrains, shape (., m)."""
+        return self.rows[self.T :]
+
     @property
     def off(self) -> Array:
         """The entries above the diagonal, shape (n_S (n_S - 1) / 2, m), for "dominant"."""
-        return self.cone_entries[self.points.size :]
+        return self.rows[self.T + self.points.size :]
 
     @cached_property
     def incidence(self) -> sp.csc_array:
         """The pairs of every point of S, shape (n_S, n_S (n_S - 1) / 2)."""
-        return self.of_pairs(np.ones(self.first.size))
+        return self.of_pairs(np.ones(self.pairs[0].size))
 
     def of_pairs(self, values: Array) -> sp.csc_array:
         """Return `incidence` with one value for each pair in the place of ones."""
-        ends = np.column_stack([self.first, self.second]).ravel()
+        ends = np.column_stack(self.pairs).ravel()
         shape = (self.points.size, values.size)
         return sp.csc_array((np.repeat(values, 2), ends, 2 * np.arange(values.size + 1)), shape=shape)
 
-    @property
+    @cached_property
+    def members(self) -> sp.csr_array:
+        """The kernels of every group, shape (F, m)."""
+        return sp.csr_array((np.ones(self.m), (self.groups, np.arange(self.m))), shape=(self.F, self.m))
+
+    @cached_property
     def q(self) -> Array:
         """The traces over S, shape (m,)."""
         return np.asarray(self.diagonal.sum(axis=0))
 
-    def by_group(self, values: Array, how: np.ufunc) -> Array:
-        """Return values of the kernels summed (or maximised) over their groups, shape (F,)."""
-        total = np.zeros(self.F)
-        how.at(total, self.groups, values)
-        return total
+    def z(self, y: Array) -> Array:
+        """Return z = rows'y - gamma2 q for the multipliers y of the rows, shape (m,)."""
+        return np.asarray(self.rows.T @ y - self.gamma2 * self.q)
 
     def sizes(self, z: Array) -> Array:
         """Return |z|, or for non-negative weights its positive part."""
         return np.maximum(z, 0.0) if self.cone == "nonnegative" else np.abs(z)
+
+    def group_sizes(self, z: Array) -> Array:
+        """Return the sum of the `sizes` of z over every group, shape (F,): at most gamma1 in the dual."""
+        return np.asarray(self.members @ self.sizes(z))
 
     def dominance(self, alpha: Array) -> Array:
         """Return K_ii - sum_j |K_ij| over S, shape (n_S,): non-negative where K is dominant."""
@@ -119,31 +154,28 @@ class ComparisonData:
         return np.asarray(np.linalg.eigvalsh((K + K.T) / 2)[:1])
 
     @cached_property
-    def depths(self) -> Array:
-        """Return the smallest entry of `depth` for each kernel alone, shape (m,)."""
+    def deepest(self) -> tuple[Array, float]:
+        """The weights of the kernel that alone has the largest depth, and that depth: it may be negative."""
         if self.cone == "dominant":
-            return np.asarray((self.diagonal - self.incidence @ np.abs(self.off)).min(axis=0))
-        return np.array([self.depth(e).min() for e in np.eye(self.m)])
-
-    @property
-    def deepest(self) -> Array:
-        """The weights of the kernel that alone has the largest depth, which may be negative."""
-        return np.asarray(np.eye(self.m)[int(self.depths.argmax())])
+            depths = np.asarray((self.diagonal - self.incidence @ np.abs(self.off)).min(axis=0))
+        else:
+            depths = np.array([self.depth(e).min() for e in np.eye(self.m)])
+        return np.eye(self.m)[int(depths.argmax())], float(depths.max())
 
     def interior_weights(self) -> Array:
         """Return weights in the interior: one kernel alone, or weights of largest depth with |alpha| <= 1.
 
         Where the cone has no interior the depth of what is returned is not positive.
         """
-        if self.depths.max() > 0:
-            return self.deepest
-        alpha, depth = cp.Variable(self.m), cp.Variable()
-        constraints = [alpha <= 1, alpha >= -1, depth <= 1]
-        K = ko.combine(alpha, self.grams.block(self.points)) - depth * np.eye(self.points.size)
-        constraints += ko.diagonally_dominant(K) if self.cone == "dominant" else [K >> 0]
+        alone, depth = self.deepest
+        if depth > 0:
+            return alone
+        alpha, margin = cp.Variable(self.m), cp.Variable()
+        K = ko.combine(alpha, self.grams.block(self.points)) - margin * np.eye(self.points.size)
+        inside = ko.diagonally_dominant(K) if self.cone == "dominant" else [K >> 0]
         with warnings.catch_warnings(), suppress(ko.KerneloptError):  # the caller computes the depth
             warnings.simplefilter("ignore")
-            ko.solve(cp.Problem(cp.Maximize(depth), constraints))
+            ko.solve(cp.Problem(cp.Maximize(margin), [cp.abs(alpha) <= 1, margin <= 1, *inside]))
         return numbers(alpha.value, self.m)
 
     def moved_inside(self, alpha: Array, e: Array) -> Array:
@@ -160,17 +192,19 @@ class ComparisonData:
 
     def point(self, alpha: Array) -> dict[str, Array]:
         """Return the best values of all variables of the programme at the weights, by name."""
-        values = {"alpha": alpha, "eps": np.maximum(self.margin - self.D @ alpha, 0.0)}
-        values["s"] = self.by_group(np.abs(alpha), np.maximum)
-        if self.cone == "dominant":
-            values["r"] = np.abs(self.off @ alpha)
-        return values
+        s = np.zeros(self.F)
+        np.maximum.at(s, self.groups, np.abs(alpha))
+        return {
+            "alpha": alpha,
+            "eps": np.maximum(self.margin - self.D @ alpha, 0.0),
+            "s": s,
+            "r": np.abs(self.off @ alpha) if self.cone == "dominant" else np.zeros(0),
+        }
 
     def value(self, alpha: Array, gamma1: float) -> float:
         """Return the objective at the weights, with all other variables at their best."""
-        hinges = np.maximum(self.margin - self.D @ alpha, 0.0).sum()
-        sizes = self.by_group(np.abs(alpha), np.maximum).sum()
-        return float(hinges + gamma1 * sizes + self.gamma2 * (self.q @ alpha))
+        best = self.point(alpha)
+        return float(best["eps"].sum() + gamma1 * best["s"].sum() + self.gamma2 * (self.q @ alpha))
 
 
 def comparison_data(
@@ -182,23 +216,15 @@ def comparison_data(
     points: ArrayLike | None,
     margin: float,
 ) -> ComparisonData:
-    """Return the data of a problem after checking them, with the entries of the kernels that it needs."""
+    """Return the data of a problem after checking them."""
     stack = as_grams(grams)
     rows = ko.as_triplets(triplets, stack.n_points)
     one_of(cone, "cone", get_args(Cone), "Without one of them the trace may run to minus infinity.")
     S = np.unique(rows) if points is None else with_triplets(points, rows, stack.n_points)
-    i, j, k = rows.T
-    D = (stack.entries(i, j) - stack.entries(i, k)).T
-    first, second = np.triu_indices(S.size if cone == "dominant" else 0, 1)
-    if cone == "dominant":
-        ends = (np.concatenate([S, S[places]]) for places in (first, second))
-        seen = stack.entries(*ends).T
-    else:
+    if cone == "nonnegative":
         block = stack.block(S)
-        seen = block.vectorized() if cone == "psd" else np.zeros((0, len(stack)))
-        for p in range(len(stack) if cone == "nonnegative" else 0):
+        for p in range(len(stack)):
             block.factor(p)  # says which kernel is not positive semidefinite
-    diagonal = stack.entries(S, S).T
     return ComparisonData(
         stack,
         rows,
@@ -207,11 +233,6 @@ def comparison_data(
         positive(gamma2, "gamma2", allow_zero=True),
         positive(margin, "margin"),
         cone,
-        np.asarray(D),
-        np.asarray(diagonal),
-        np.asarray(seen),
-        first,
-        second,
     )
 
 

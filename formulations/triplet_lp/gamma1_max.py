@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.triplet_lp.comparison_data import ComparisonData, Cone, comparison_data
-from formulations.triplet_lp.method.columns import Columns
+from formulations.triplet_lp.method.column_generation import Columns
 from formulations.triplet_lp.programme import priced
 
 

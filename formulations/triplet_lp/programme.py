@@ -6,8 +6,6 @@ from functools import partial
 from typing import Any
 
 import cvxpy as cp
-import numpy as np
-import scipy.sparse as sp
 
 import kernelopt as ko
 from formulations.triplet_lp.comparison_data import ComparisonData
@@ -33,8 +31,7 @@ def priced(data: ComparisonData, u: Any, price: Any) -> list[cp.Constraint]:
     z, domain = z_of(data, u)
     size = cp.Variable(data.m, nonneg=True, name="size")
     below = [] if data.cone == "nonnegative" else [(-z <= size).set_label("-z <= size")]
-    members = sp.csr_array((np.ones(data.m), (data.groups, np.arange(data.m))), shape=(data.F, data.m))
-    groups = (members @ size <= price).set_label("groups")
+    groups = (data.members @ size <= price).set_label("groups")
     return [*domain, (z <= size).set_label("z <= size"), *below, groups]
 
 
@@ -43,15 +40,14 @@ def z_of(data: ComparisonData, u: Any) -> tuple[cp.Expression, list[cp.Constrain
     z = data.D.T @ u - data.gamma2 * data.q
     if data.cone == "nonnegative":
         return z, []
+    n = data.points.size
     if data.cone == "psd":
-        Z = cp.Variable((data.points.size,) * 2, PSD=True, name="Z")
+        Z = cp.Variable((n, n), PSD=True, name="Z")
         return z + data.cone_entries.T @ cp.vec(Z, order="F"), []
-    v = cp.Variable(data.points.size, nonneg=True, name="v")
-    z = z + data.diagonal.T @ v
-    w = cp.Variable(data.first.size, name="w")
-    sums = data.incidence.T @ v
-    domain = [(w <= sums).set_label("w <= v_i + v_j"), (-w <= sums).set_label("-w <= v_i + v_j")]
-    return z + data.off.T @ w, domain
+    v, w = cp.Variable(n, nonneg=True, name="v"), cp.Variable(len(data.off), name="w")
+    reach = data.incidence.T @ v
+    domain = [(w <= reach).set_label("w <= v_i + v_j"), (-w <= reach).set_label("-w <= v_i + v_j")]
+    return z + data.diagonal.T @ v + data.off.T @ w, domain
 
 
 def triplet_formulation(data: ComparisonData, gamma1: Any, name: str) -> ko.Formulation:
@@ -59,7 +55,7 @@ def triplet_formulation(data: ComparisonData, gamma1: Any, name: str) -> ko.Form
     price = as_price(gamma1)
     alpha = cp.Variable(data.m, name="alpha", nonneg=data.cone == "nonnegative")
     eps, s = cp.Variable(data.T, nonneg=True, name="eps"), cp.Variable(data.F, nonneg=True, name="s")
-    member = sp.csr_array((np.ones(data.m), (np.arange(data.m), data.groups)), shape=(data.m, data.F))
+    member = data.members.T
     K = ko.combine(alpha, data.grams)
     constraints = [
         (ko.triplet_gains(K, data.triplets) + eps >= data.margin).set_label("comparisons"),

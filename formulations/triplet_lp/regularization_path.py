@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 import kernelopt as ko
 from formulations.triplet_lp.comparison_data import ComparisonData, Cone, comparison_data
 from formulations.triplet_lp.gamma1_max import least_price
-from formulations.triplet_lp.method.columns import Columns
-from formulations.triplet_lp.method.problem import triplet_certificate, zero_is_optimal
+from formulations.triplet_lp.method.column_generation import Columns
+from formulations.triplet_lp.method.problem import zero_is_optimal
 from formulations.triplet_lp.programme import triplet_formulation
-from kernelopt.extend import DEFAULT_TOL, FLOOR_SHARE, Array, as_list, positive, whole
+from formulations.triplet_lp.selected import used_groups
+from kernelopt.extend import DEFAULT_TOL, Array, as_list, positive, whole
 
 VANISHING = 1e-9  # gamma1_max below this share of its value without a cone is zero up to rounding
 
@@ -30,30 +31,33 @@ class Path:
     ----------
     gamma1 : array of shape (k,), descending
     weights : array of shape (k, m)
-    lower, upper : arrays of shape (k,)
-        Bounds of the value.
     groups : array of shape (m,)
-    floor : float
-        The smallest number that a gap is relative to: 1e-4 of the value of zero weights.
+    certificates : tuple of k Certificates
     """
 
     gamma1: Array
     weights: Array
-    lower: Array
-    upper: Array
     groups: NDArray[Any]
-    floor: float
+    certificates: tuple[ko.Certificate, ...]
+
+    @property
+    def lower(self) -> Array:
+        """The certified lower bounds of the optima, shape (k,)."""
+        return np.array([found.lower for found in self.certificates])
+
+    @property
+    def upper(self) -> Array:
+        """The certified upper bounds of the optima, shape (k,)."""
+        return np.array([found.upper for found in self.certificates])
 
     @property
     def gap(self) -> Array:
-        """The certified gaps, relative to max(|upper|, |lower|, floor)."""
-        size = np.maximum(np.maximum(np.abs(self.upper), np.abs(self.lower)), self.floor)
-        return np.asarray((self.upper - self.lower) / size)
+        """The certified relative gaps, shape (k,)."""
+        return np.array([found.gap for found in self.certificates])
 
     def selected(self, tol: float = 1e-6) -> list[Any]:
         """Return for every gamma1 the groups whose weight exceeds `tol` times the largest."""
-        sizes = np.abs(self.weights)
-        return [np.unique(self.groups[row > tol * row.max(initial=0.0)]) for row in sizes]
+        return [used_groups(row, self.groups, tol) for row in self.weights]
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the largest weight of every group against gamma1, and return the axes."""
@@ -104,16 +108,13 @@ def regularization_path(
     size = whole(size, "size", 2, "an integer >= 2")
     grid = default_grid(data, size) if gamma1 is None else as_grid(gamma1)
     price = cp.Parameter(nonneg=True, name="gamma1")
-    programme = triplet_formulation(data, price, "feature_selection")  # warns of contradictions
+    formulation = triplet_formulation(data, price, "feature_selection")  # warns of contradictions
     with warnings.catch_warnings():  # at its first price all weights are zero; gaps are checked below
         warnings.simplefilter("ignore", (ko.errors.ConditionWarning, ko.ConvergenceWarning))
-        found = certificates(data, programme, price, grid)
-    weights = [{v.name(): value for v, value in one.point.items()}["alpha"] for one in found]
-    lower = np.array([one.lower for one in found])
-    upper = np.array([one.upper for one in found])
+        found = certificates(formulation, price, grid)
+    weights = [one.point[formulation.weights] for one in found]
     labels = np.arange(data.m) if groups is None else np.array(groups)
-    floor = FLOOR_SHARE * data.margin * data.T
-    path = Path(grid, np.array(weights), lower, upper, labels, floor)
+    path = Path(grid, np.array(weights), labels, tuple(found))
     if not (path.gap <= DEFAULT_TOL).all():
         worst = int(np.argmax(path.gap))
         warnings.warn(
@@ -126,23 +127,18 @@ def regularization_path(
     return path
 
 
-def certificates(
-    data: ComparisonData, programme: ko.Formulation, price: cp.Parameter, grid: Array
-) -> list[ko.Certificate]:
+def certificates(formulation: ko.Formulation, price: cp.Parameter, grid: Array) -> list[ko.Certificate]:
     """Return the certificate at every price of the grid; every solve starts from the last basis."""
-    problem, found = programme.problem, []
-    columns = None if data.cone == "psd" else Columns(data, float(grid[0]))
+    problem: Any = formulation.problem
+    columns, found = None if problem.data.cone == "psd" else Columns(problem.data, float(grid[0])), []
     for value in grid.tolist():
         price.value = value
         if columns is None:
-            found.append(programme.solve().certificate)
+            found.append(formulation.solve().certificate)
             continue
         columns.reprice(value)
         columns.solve()
-        values, multipliers = columns.found(problem)
-        labels = [constraint.label for constraint in problem.constraints]
-        prices = {label: dual[0] for label, dual in zip(labels, multipliers, strict=True)}
-        found.append(triplet_certificate(problem, data, value, values, prices))
+        found.append(problem.bounds(problem.values(columns.weights), problem.prices(columns.multipliers)))
     return found
 
 
@@ -152,8 +148,7 @@ def default_grid(data: ComparisonData, size: int) -> Array:
     Where gamma1_max is zero up to rounding, all weights are zero at every price, and a warning says so. The
     grid then starts from the value of gamma1_max without a cone.
     """
-    without_cone = data.D.sum(axis=0) - data.gamma2 * data.q  # the z of the dual at u = 1
-    free = float(data.by_group(data.sizes(without_cone), np.add).max())
+    free = float(data.group_sizes(data.D.sum(axis=0) - data.gamma2 * data.q).max())  # z of the dual at u = 1
     top = least_price(data)
     if top <= VANISHING * free:
         top = free or 1.0

@@ -1,20 +1,151 @@
-"""Column generation as a method for the linear programmes of relative comparisons."""
+"""Column generation: the linear programme of relative comparisons without its n_S^2 rows.
+
+Dominance at point i is K_ii >= sum_j sigma_j K_ij for every choice of signs sigma: rows that are linear in
+the weights; few of them are active. The dual of the programme has one column per triplet, one column per
+row that has been generated, and m + F rows, however many triplets there are. HiGHS starts every solve from
+its last basis.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import highspy
 import numpy as np
+import scipy.sparse as sp
 
 import kernelopt as ko
-from formulations.triplet_lp.method.columns import Columns
-from formulations.triplet_lp.method.multipliers import Multipliers, cut, value
-from formulations.triplet_lp.method.problem import (
-    TripletProgramme,
-    point_and_multipliers,
-)
-from kernelopt.extend import Cost, Method, Outcome, register_method
+from formulations.triplet_lp.comparison_data import ComparisonData
+from formulations.triplet_lp.method.multipliers import cut, value
+from formulations.triplet_lp.method.problem import TripletProgramme, matched
+from kernelopt.errors import Stopped
+from kernelopt.extend import Array, Cost, Method, Outcome, check, register_method
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The tuned numbers of column generation."""
+
+    # relative to the terms of K_ii: ten times what the tolerance of HiGHS below leaves
+    violated: float = 1e-9
+    accuracy: float = 1e-10  # tolerances of HiGHS: the smallest that it takes, and its default
+    usual: float = 1e-7
+    smallest_entry: float = 1e-12  # of the matrix of HiGHS, the smallest that it takes; its default is 1e-9
+    rounds: int = 500  # an end to the loop; what is still violated then is made up for in the certificate
+
+
+TUNED = Tuned()
+
+
+class Columns:
+    """max rho sum u over u in [0, 1], lam >= 0 and z with sum_f |z| <= gamma1, as columns of HiGHS.
+
+    Row p says sum_t u_t d_tp + sum_c lam_c G_cp - z_p = gamma2 q_p; its multiplier is alpha_p. Where
+    gamma1 is None, u = 1 is fixed, and the smallest gamma1 with sum_f |z| <= gamma1 is computed.
+    """
+
+    def __init__(self, data: ComparisonData, gamma1: float | None) -> None:
+        self.data, self.rounds = data, 0
+        self.cuts = sp.csr_array((0, len(data.cone_entries)))  # of each column lam, the price of each entry
+        self.highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        self.highs.setOptionValue("output_flag", False)
+        self.highs.setOptionValue("parallel", "off")  # the number of threads must be the first HiGHS's
+        self.highs.setOptionValue("small_matrix_value", TUNED.smallest_entry)
+        m, F, infinity = data.m, data.F, highspy.kHighsInf
+        right = data.gamma2 * data.q
+        for lower, upper in [*zip(right, right, strict=True), *[(-infinity, gamma1 or 0.0)] * F]:
+            self.highs.addRow(lower, upper, 0, np.zeros(0, dtype=np.int32), np.zeros(0))
+        one, counted = sp.eye_array(m), data.members.T
+        self._add(sp.hstack([-one, counted]))  # z = above - below; what the cone leaves free has no price
+        self._add(sp.hstack([one, counted if data.cone == "dominant" else 0 * counted]))
+        if gamma1 is None:
+            self._add(data.D, least=1.0, most=1.0)
+            self._add(sp.coo_array(np.repeat([[0.0, -1.0]], [m, F], axis=1)), cost=1.0)
+        else:
+            self._add(data.D, cost=-data.margin, most=1.0)
+        self.first = self.highs.getNumCol()  # of the columns lam
+        if data.cone == "dominant":
+            self.cut(sp.eye_array(data.points.size, len(data.cone_entries), format="csr"))
+
+    def _add(
+        self, columns: Any, *, cost: float = 0.0, least: float = 0.0, most: float = highspy.kHighsInf
+    ) -> None:
+        """Add columns, given by their coefficients in a row each, with a cost (of the minimisation)."""
+        matrix = sp.csr_array(columns)
+        matrix.eliminate_zeros()
+        costs, lower, upper = (np.full(matrix.shape[0], number) for number in (cost, least, most))
+        data = matrix.nnz, matrix.indptr[:-1], matrix.indices, matrix.data
+        self.highs.addCols(costs.size, costs, lower, upper, *data)
+
+    def cut(self, rows: Any) -> None:
+        """Add rows K_ii >= sum_j sigma_j K_ij, given as coefficients of the constrained entries."""
+        check()
+        self._add(rows @ self.data.cone_entries)
+        self.cuts = sp.vstack([self.cuts, rows], format="csr")
+
+    def reprice(self, gamma1: float) -> None:
+        """Change gamma1, keeping the columns and the basis."""
+        for f in range(self.data.F):
+            self.highs.changeRowBounds(self.data.m + f, -highspy.kHighsInf, gamma1)
+
+    def solve(self, ended: Callable[[], bool] = lambda: False) -> None:
+        """Generate columns until no row of dominance is violated, or until `ended` says so after a round."""
+        for _ in range(TUNED.rounds):
+            self._run()
+            self.rounds += 1
+            if ended() or not self._violated():
+                return
+
+    def state(self) -> dict[str, Array]:
+        """Return the columns that have been generated, from which `restore` makes them again."""
+        generated = self.cuts[self.data.points.size :]  # the columns of the first round are always the same
+        return {name: vars(generated)[name] for name in ("data", "indices", "indptr")}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Add the columns of a state; an empty one has none."""
+        if state:
+            shape = len(state["indptr"]) - 1, self.cuts.shape[1]
+            self.cut(sp.csr_array((state["data"], state["indices"], state["indptr"]), shape=shape))
+
+    def _run(self) -> None:
+        """Solve from the last basis; where that fails, from none and to the default tolerances of HiGHS."""
+        for accuracy in (TUNED.accuracy, TUNED.usual):
+            for kind in ("primal", "dual"):
+                self.highs.setOptionValue(f"{kind}_feasibility_tolerance", accuracy)
+            self.highs.run()
+            status = self.highs.getModelStatus()
+            if status == highspy.HighsModelStatus.kOptimal:
+                return
+            if status == highspy.HighsModelStatus.kTimeLimit:
+                raise Stopped
+            self.highs.clearSolver()
+        got = self.highs.modelStatusToString(status)
+        raise ko.SolverError(f"HiGHS must solve the linear programme, got {got}. Scale the kernels.")
+
+    def _violated(self) -> bool:
+        """Add a column for every point at which dominance fails, and say whether there was one."""
+        data = self.data
+        if data.cone != "dominant" or not len(data.off):
+            return False
+        alpha = self.weights
+        failing = np.flatnonzero(data.dominance(alpha) < -TUNED.violated * data.scale(alpha))
+        signs = data.of_pairs(-np.sign(data.off @ alpha))
+        self.cut(sp.hstack([sp.eye_array(data.points.size), signs], format="csr")[failing])
+        return bool(failing.size)
+
+    @property
+    def weights(self) -> Array:
+        """alpha, the multipliers of the rows; HiGHS minimises, so their sign is the other."""
+        return -np.array(self.highs.getSolution().row_dual[: self.data.m])
+
+    @property
+    def multipliers(self) -> Array:
+        """The multipliers y of the programme: u, and for dominance v and w, of the hand-written dual."""
+        values = np.array(self.highs.getSolution().col_value)
+        u = values[2 * self.data.m :][: self.data.T]
+        return np.concatenate([u, self.cuts.T @ np.maximum(values[self.first :], 0.0)])
 
 
 @dataclass(frozen=True)
@@ -29,12 +160,9 @@ class ColumnGeneration(Method):
 
     def match(self, structure: ko.Structure) -> TripletProgramme | str:
         """Match the programmes of this package over the two linear cones."""
-        problem = structure.problem
-        if not isinstance(problem, TripletProgramme):
-            return "it is for the programmes of triplet_lp.kernel_design and feature_selection"
-        if structure.unset:
-            return structure.unset
-        return 'cone="psd" is semidefinite' if problem.data.cone == "psd" else problem
+        found = matched(structure)
+        linear = isinstance(found, str) or found.data.cone != "psd"
+        return found if linear else 'cone="psd" is semidefinite'
 
     def cost(self, match: TripletProgramme) -> Cost:
         data = match.data
@@ -48,15 +176,15 @@ class ColumnGeneration(Method):
         data, columns = match.data, Columns(match.data, match.gamma1)
         columns.restore(control.resumed)
         columns.highs.setOptionValue("time_limit", control.remaining)
-        inside = data.deepest
+        inside, depth = data.deepest
 
         def ended() -> bool:
             """Report the bounds of a round. A small gap ends nothing: the last round has a vertex."""
-            alpha, proof = columns.weights(), Multipliers(*columns.multipliers())
-            near = data.moved_inside(alpha, inside) if data.depths.max() > 0 else np.zeros(data.m)
+            alpha, y = columns.weights, columns.multipliers
+            near = data.moved_inside(alpha, inside) if depth > 0 else np.zeros(data.m)
             upper = min(data.value(near, match.gamma1), data.margin * data.T)
-            lower = value(data, match.gamma1, cut(data, proof))
-            control.report(lower, upper, point=alpha, proof=proof, state=columns.state)
+            lower = value(data, match.gamma1, cut(data, y))
+            control.report(lower, upper, point=alpha, proof=y, state=columns.state)
             return bool(control.stopped)
 
         with control:
@@ -64,11 +192,10 @@ class ColumnGeneration(Method):
         if control.best is None:
             return None
         # A solve that the clock has ended leaves no point in HiGHS: the best of the earlier rounds is taken.
-        alpha, proof = control.best, control.proof
+        alpha, y = control.best, control.proof
         if not control.stopped:
-            alpha, proof = columns.weights(), columns.multipliers()
-        found = point_and_multipliers(match, data, alpha, *proof)
-        return Outcome(found[0], multipliers=found[1], solver="HIGHS", iterations=columns.rounds)
+            alpha, y = columns.weights, columns.multipliers
+        return match.outcome(alpha, y, "HIGHS", columns.rounds)
 
 
 register_method(ColumnGeneration())

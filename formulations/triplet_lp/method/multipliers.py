@@ -1,10 +1,14 @@
-"""The lower bound of the linear programme, from any multipliers of its constraints."""
+"""The lower bound of the linear programme, from any multipliers y of its rows.
+
+y = (u, cone) has a multiplier u_t for each triplet, and for the cone v and w ("dominant"), vec Z ("psd"), or
+none: one number for each of the `rows` of `ComparisonData`.
+"""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,11 +34,6 @@ class Tolerances:
     balancing: float = 1.5e-7  # seconds for each entry of the kernels, measured
     eigenpairs: float = 2e-10  # seconds over n^3 of an eigendecomposition, measured
     seconds: float = 1e-5  # a few operations of fractions
-    # corrections until a point is feasible in fractions, each four times as large as the previous one
-    tries: int = 40
-    shares: int = 25  # corrections after which the share is set to zero: the last was 4^24 2^-52, a sixteenth
-    # corrections after which the weights are set to zero: the last was 4^3 times as large as they
-    moves: int = 30
     # relative to the terms: exceeds the rounding error of a sum of some hundred terms
     cone_round_off: float = 1e-13
     # a tenth of the default tolerance: for a larger gap the general bound is computed too, and zero weights
@@ -51,22 +50,15 @@ class Tolerances:
 TOLERANCES = Tolerances()
 
 
-class Multipliers(NamedTuple):
-    """The multipliers u of the triplets, and of the cone: (v, w) in one vector, vec Z, or none."""
-
-    u: Array
-    cone: Array
-
-
 def best_multipliers(
     data: ComparisonData, gamma1: float, given: dict[str, Any], upper: float
-) -> tuple[float, Multipliers]:
+) -> tuple[float, Array]:
     """Return the largest bound from the multipliers, projected on their domain and balanced.
 
     The objective at some weights, `upper`, says how much there is to gain.
     """
     y = cut(data, read(data, given))
-    best, most = (value(data, gamma1, y), y), data.margin * y.u.sum()
+    best, most = (value(data, gamma1, y), y), data.margin * y[: data.T].sum()
     with suppress(Stopped):  # at the time limit the best so far stands
         for margin in TOLERANCES.free_margins:
             if most - best[0] <= max(TOLERANCES.tight * most, TOLERANCES.small_loss * (upper - best[0])):
@@ -78,96 +70,88 @@ def best_multipliers(
     return best
 
 
-def read(data: ComparisonData, given: dict[str, Any]) -> Multipliers:
-    """Return the multipliers of the programme as u and the multipliers of the cone."""
+def read(data: ComparisonData, given: dict[str, Any]) -> Array:
+    """Return y from the multipliers of the constraints, by label."""
+    n, pairs = data.points.size, data.pairs[0].size
     u = numbers(given.get("comparisons"), data.T)
     if data.cone == "psd":
-        Z = numbers(given.get("K >> 0"), data.points.size**2).reshape(data.points.size, -1)
-        return Multipliers(u, ((Z + Z.T) / 2).ravel())
+        Z = numbers(given.get("K >> 0"), n**2).reshape(n, n)
+        return np.concatenate([u, ((Z + Z.T) / 2).ravel()])
     if data.cone == "nonnegative":
-        return Multipliers(u, np.zeros(0))
-    v = numbers(given.get("dominance"), data.points.size)
-    above, below = (numbers(given.get(side), data.first.size) for side in ("above", "below"))
-    return Multipliers(u, np.concatenate([v, below - above]))
+        return u
+    w = numbers(given.get("below"), pairs) - numbers(given.get("above"), pairs)
+    return np.concatenate([u, numbers(given.get("dominance"), n), w])
 
 
-def cut(data: ComparisonData, y: Multipliers) -> Multipliers:
-    """Return 0 <= u <= 1 with v >= 0 and |w_ij| <= v_i + v_j, or with Z >> 0."""
-    u, cone = np.clip(y.u, 0.0, 1.0), y.cone
+def cut(data: ComparisonData, y: Array) -> Array:
+    """Return y with 0 <= u <= 1, and with v >= 0 and |w_ij| <= v_i + v_j, or with Z >> 0."""
+    n = data.points.size
+    u, cone = np.clip(y[: data.T], 0.0, 1.0), y[data.T :]
     if data.cone == "psd":
-        check(TOLERANCES.eigenpairs * data.points.size**3)
-        values, vectors = np.linalg.eigh(cone.reshape(data.points.size, -1))
+        check(TOLERANCES.eigenpairs * n**3)
+        values, vectors = np.linalg.eigh(cone.reshape(n, n))
         cone = ((vectors * np.maximum(values, 0.0)) @ vectors.T).ravel()
     elif data.cone == "dominant":
-        v, w = np.maximum(cone[: data.points.size], 0.0), cone[data.points.size :]
-        reach = v[data.first] + v[data.second]
-        cone = np.concatenate([v, np.clip(w, -reach, reach)])
-    return Multipliers(u, cone)
+        v = np.maximum(cone[:n], 0.0)
+        reach = data.incidence.T @ v
+        cone = np.concatenate([v, np.clip(cone[n:], -reach, reach)])
+    return np.concatenate([u, cone])
 
 
-def z_at(data: ComparisonData, y: Multipliers) -> Array:
-    """Return z, shape (m,)."""
-    return np.asarray(data.D.T @ y.u + data.cone_entries.T @ y.cone - data.gamma2 * data.q)
-
-
-def value(data: ComparisonData, gamma1: float, y: Multipliers) -> float:
+def value(data: ComparisonData, gamma1: float, y: Array) -> float:
     """Return the bound rho sum(u) min(1, gamma1 / max_f sum_{I_f} |z_p|) of multipliers in their domain.
 
     The multipliers (u, v, w) = (0, gamma2 e, 0), or Z = gamma2 I, have z = 0, so that a convex combination
     with them multiplies z and u by the same share. A sum counts as larger than gamma1 where it exceeds
     gamma1 by more than the round-off of its terms.
     """
-    sizes, bound = data.by_group(data.sizes(z_at(data, y)), np.add), data.margin * float(y.u.sum())
+    sizes, bound = data.group_sizes(data.z(y)), data.margin * float(y[: data.T].sum())
     for f in np.argsort(-sizes):
         if sizes[f] <= gamma1:
             break
         group = data.groups == f
-        terms = data.gamma2 * np.abs(data.q[group]) + y.u @ np.abs(data.D[:, group])
-        terms += np.abs(y.cone) @ np.abs(data.cone_entries[:, group])
+        terms = data.gamma2 * np.abs(data.q[group]) + np.abs(y) @ np.abs(data.rows[:, group])
         if sizes[f] > gamma1 + TOLERANCES.round_off * terms.sum():
             return bound * (gamma1 / float(sizes[f]))
     return bound
 
 
-def balanced(data: ComparisonData, gamma1: float, y: Multipliers, margin: float) -> Multipliers:
+def balanced(data: ComparisonData, gamma1: float, y: Array, margin: float) -> Array:
     """Return multipliers in their domain, near the given ones, with sum_{I_f} |z_p| near gamma1 at most.
 
     The excess of z is removed by a least-squares step in the free multipliers, which are farther than
     `margin` from their bounds. Multipliers that leave their domain by this step are projected on it. Z is
     made positive semidefinite by a convex combination with gamma2 I.
     """
-    z = z_at(data, y)
-    sizes = data.by_group(data.sizes(z), np.add)
+    z = data.z(y)
+    sizes = data.group_sizes(z)
     share = np.where(sizes > gamma1, gamma1 / np.where(sizes > 0, sizes, 1.0), 1.0)[data.groups]
     active = (sizes > gamma1 - TOLERANCES.close * max(1.0, gamma1))[data.groups]
     if data.cone == "nonnegative":
         active &= z > -TOLERANCES.close
-    free = np.flatnonzero((y.u > margin) & (y.u < 1 - margin))
-    moves = free_directions(data, y.cone, margin)
-    A = np.concatenate([data.D[np.ix_(free, active)], moves.T @ data.cone_entries[:, active]])
-    step = np.linalg.lstsq(A.T, ((share - 1) * z)[active], rcond=None)[0]
-    u, cone = y.u.copy(), y.cone + moves @ step[free.size :]
-    u[free] += step[: free.size]
+    moves = free_directions(data, y, margin)
+    y = y + moves @ np.linalg.lstsq((moves.T @ data.rows[:, active]).T, ((share - 1) * z)[active])[0]
     if data.cone != "psd" or data.gamma2 == 0:
-        return cut(data, Multipliers(u, cone))
-    Z = cone.reshape(data.points.size, -1)
+        return cut(data, y)
+    u, Z = np.clip(y[: data.T], 0.0, 1.0), y[data.T :].reshape(data.points.size, -1)
     kept = data.gamma2 / (data.gamma2 + max(0.0, -float(np.linalg.eigvalsh(Z)[0])))
     Z = kept * Z + (1 - kept) * data.gamma2 * np.eye(len(Z))
-    return Multipliers(kept * np.clip(u, 0.0, 1.0), Z.ravel())
+    return np.concatenate([kept * u, Z.ravel()])
 
 
-def free_directions(data: ComparisonData, cone: Array, margin: float) -> Any:
-    """Return in columns the directions in which the multipliers of the cone are free.
+def free_directions(data: ComparisonData, y: Array, margin: float) -> Any:
+    """Return in columns the directions in which the multipliers are free.
 
-    For dominance they are the v_i and w_ij that are farther than `margin` from their bounds. A w_ij at its
-    bound v_i + v_j changes together with v_i and v_j. For "psd" they are all entries of Z.
+    They are the u_t, v_i and w_ij that are farther than `margin` from their bounds, and all entries of Z. A
+    w_ij at its bound v_i + v_j changes together with v_i and v_j.
     """
-    n = data.points.size
-    if data.cone != "dominant":
-        return sp.eye_array(cone.size, format="csc")
-    v, w = cone[:n], cone[n:]
-    single = np.abs(w) < v[data.first] + v[data.second] - margin
-    tied = data.incidence.T * (np.where(single, 0.0, np.sign(w)))[:, None]
-    columns = sp.vstack([sp.eye_array(n), tied], format="csc")[:, v > margin]
-    others = sp.eye_array(cone.size, format="csc")[:, n + np.flatnonzero(single)]
-    return sp.hstack([columns, others], format="csc")
+    T, n = data.T, data.points.size
+    free, moves = np.ones(y.size, dtype=bool), sp.eye_array(y.size)
+    free[:T] = (y[:T] > margin) & (y[:T] < 1 - margin)
+    if data.cone == "dominant":
+        v, w = y[T : T + n], y[T + n :]
+        free[T : T + n], free[T + n :] = v > margin, np.abs(w) < data.incidence.T @ v - margin
+        tied = data.incidence.T * np.where(free[T + n :], 0.0, np.sign(w))[:, None]
+        one = sp.eye_array
+        moves = sp.block_array([[one(T), None, None], [None, one(n), None], [None, tied, one(w.size)]])
+    return sp.csc_array(moves)[:, free]

@@ -17,61 +17,7 @@ from formulations.triplet_lp.comparison_data import ComparisonData
 from formulations.triplet_lp.method.multipliers import TOLERANCES, best_multipliers
 from formulations.triplet_lp.method.statement import Source
 from kernelopt.errors import Stopped
-from kernelopt.extend import FLOOR_SHARE, Array, BoundedProblem
-
-
-def triplet_certificate(
-    problem: cp.Problem,
-    data: ComparisonData,
-    gamma1: float,
-    given: dict[int, Any],
-    multipliers: dict[str, Any],
-) -> ko.Certificate:
-    """Bound the optimum of the programme of checked data, at values and multipliers of its constraints.
-
-    * The upper bound is the objective at feasible weights: `in_cone` of the given weights, or zero
-      weights if their objective is not larger.
-    * The lower bound is from `best_multipliers`. For "psd" it may be much below the optimum if gamma1 or
-      gamma2 is near zero. If the gap is then large, `ko.certify` computes another lower bound, and the larger
-      one is returned.
-
-    Both bounds are moved outward by bounds of their rounding errors.
-    """
-    variables = {v.name(): v for v in problem.variables()}
-    alpha = in_cone(data, numbers(given.get(variables["alpha"].id), data.m))
-    if not data.scale(alpha) <= TOLERANCES.largest_terms * data.margin:  # round-off would decide
-        alpha = np.zeros(data.m)
-    upper, at_zero = data.value(alpha, gamma1), data.margin * data.T
-    lower, best = best_multipliers(data, gamma1, multipliers, min(upper, at_zero))
-    is_zero = at_zero - lower <= TOLERANCES.loose * at_zero
-    if is_zero or not upper < at_zero:
-        alpha, upper = np.zeros(data.m), at_zero
-    if is_zero:
-        warnings.warn(ko.errors.ConditionWarning(zero_is_optimal(data, gamma1)), stacklevel=2)
-    values = data.point(alpha)
-    point = {variable: values[name] for name, variable in variables.items()}
-    stated: Any = Source(data, gamma1, best) if data.cone != "psd" else "its cone is semidefinite"
-    # `lost` bounds two errors: the rounding errors of the sums in the objective, and the amount by which
-    # weights that violate constraints within `cone_round_off` can lower the objective. No such error is at
-    # zero weights, whose objective is T times the margin. The optimum is not negative, and neither is the
-    # lower bound.
-    lost = TOLERANCES.cone_round_off * (at_zero + data.T * data.scale(alpha))
-    short = Fraction(at_zero) < Fraction(data.margin) * data.T  # by the rounding of the product
-    found = ko.Certificate(
-        max(lower - lost, 0.0),
-        upper + lost if alpha.any() else float(np.nextafter(at_zero, np.inf)) if short else at_zero,
-        "closed",
-        feasible=True,
-        point=point,
-        floor=FLOOR_SHARE * at_zero,
-        source=stated,
-    )
-    if data.cone != "psd" or found.gap <= TOLERANCES.loose:
-        return found
-    with suppress(Stopped):  # at the time limit the bound in closed form stands
-        other = ko.certify(cp.Problem(problem.objective, problem.constraints), point)  # by the general rules
-        return replace(found, lower=other.lower, route=other.route) if other.lower > found.lower else found
-    return found
+from kernelopt.extend import FLOOR_SHARE, Array, BoundedProblem, Outcome
 
 
 def in_cone(data: ComparisonData, alpha: Array) -> Array:
@@ -132,25 +78,82 @@ class TripletProgramme(BoundedProblem):
         return float(self.price.value) if isinstance(self.price, cp.Parameter) else float(self.price)
 
     def bounds(self, values: dict[int, Any], multipliers: dict[str, Any]) -> ko.Certificate:
-        return triplet_certificate(self, self.data, self.gamma1, values, multipliers)
+        """Bound the optimum at values and multipliers of its constraints.
+
+        * The upper bound is the objective at feasible weights: `in_cone` of the given weights, or zero
+          weights if their objective is not larger.
+        * The lower bound is from `best_multipliers`. For "psd" it may be much below the optimum if gamma1 or
+          gamma2 is near zero. If the gap is then large, `ko.certify` computes another lower bound, and the
+          larger one is returned.
+
+        Both bounds are moved outward by bounds of their rounding errors.
+        """
+        data, gamma1 = self.data, self.gamma1
+        variables = {v.name(): v for v in self.variables()}
+        alpha = in_cone(data, numbers(values.get(variables["alpha"].id), data.m))
+        if not data.scale(alpha) <= TOLERANCES.largest_terms * data.margin:  # round-off would decide
+            alpha = np.zeros(data.m)
+        upper, at_zero = data.value(alpha, gamma1), data.margin * data.T
+        lower, y = best_multipliers(data, gamma1, multipliers, min(upper, at_zero))
+        is_zero = at_zero - lower <= TOLERANCES.loose * at_zero
+        if is_zero or not upper < at_zero:
+            alpha, upper = np.zeros(data.m), at_zero
+        if is_zero:
+            warnings.warn(ko.errors.ConditionWarning(zero_is_optimal(data, gamma1)), stacklevel=3)
+        best = self.values(alpha)
+        point = {variable: best[variable.id] for variable in variables.values()}
+        stated: Any = Source(data, gamma1, y) if data.cone != "psd" else "its cone is semidefinite"
+        # `lost` bounds two errors: the rounding errors of the sums in the objective, and the amount by which
+        # weights that violate constraints within `cone_round_off` can lower the objective. No such error is
+        # at zero weights, whose objective is T times the margin. The optimum is not negative, and neither is
+        # the lower bound.
+        lost = TOLERANCES.cone_round_off * (at_zero + data.T * data.scale(alpha))
+        short = Fraction(at_zero) < Fraction(data.margin) * data.T  # by the rounding of the product
+        found = ko.Certificate(
+            max(lower - lost, 0.0),
+            upper + lost if alpha.any() else float(np.nextafter(at_zero, np.inf)) if short else at_zero,
+            "closed",
+            feasible=True,
+            point=point,
+            floor=FLOOR_SHARE * at_zero,
+            source=stated,
+        )
+        if data.cone != "psd" or found.gap <= TOLERANCES.loose:
+            return found
+        with suppress(Stopped):  # at the time limit the bound in closed form stands
+            other = ko.certify(cp.Problem(self.objective, self.constraints), point)  # by the general rules
+            if other.lower > found.lower:
+                return replace(found, lower=other.lower, route=other.route)
+        return found
+
+    def values(self, alpha: Array) -> dict[int, Array]:
+        """Return the best values of the variables at the weights, by id."""
+        best = self.data.point(alpha)
+        return {variable.id: best[variable.name()] for variable in self.variables()}
+
+    def prices(self, y: Array) -> dict[str, Array]:
+        """Return the multipliers of the constraints, by label, for multipliers y as in `multipliers`."""
+        data, n = self.data, self.data.points.size
+        u, z, cone = y[: data.T], data.z(y), y[data.T :]
+        prices = {"comparisons": u, "group above": np.maximum(z, 0.0), "group below": np.maximum(-z, 0.0)}
+        if data.cone == "psd":
+            prices["K >> 0"] = cone.reshape(n, n)
+        elif data.cone == "dominant":
+            v, w = cone[:n], cone[n:]
+            reach = data.incidence.T @ v
+            prices |= {"dominance": v, "above": (reach - w) / 2, "below": (reach + w) / 2}
+        return prices
+
+    def outcome(self, alpha: Array, y: Array, solver: str, iterations: int) -> Outcome:
+        """Return the outcome of a method at the weights and the multipliers y."""
+        prices = self.prices(y)
+        duals = [[prices[constraint.label]] for constraint in self.constraints]
+        return Outcome(self.values(alpha), multipliers=duals, solver=solver, iterations=iterations)
 
 
-def point_and_multipliers(
-    problem: cp.Problem, data: ComparisonData, alpha: Array, u: Array, cone: Array
-) -> tuple[dict[int, Array], list[list[Array]]]:
-    """Return the values of the variables, by id, and the multipliers of the constraints.
-
-    `u` are the multipliers of the triplets, and `cone` of the cone: (v, w) in one vector, vec Z, or
-    none.
-    """
-    n, values = data.points.size, data.point(alpha)
-    z = data.D.T @ u + data.cone_entries.T @ cone - data.gamma2 * data.q
-    prices = {"comparisons": u, "group above": np.maximum(z, 0.0), "group below": np.maximum(-z, 0.0)}
-    if data.cone == "psd":
-        prices["K >> 0"] = cone.reshape(n, n)
-    elif data.cone == "dominant":
-        v, w = cone[:n], cone[n:]
-        reach = v[data.first] + v[data.second]
-        prices |= {"dominance": v, "above": (reach - w) / 2, "below": (reach + w) / 2}
-    point = {variable.id: values[variable.name()] for variable in problem.variables()}
-    return point, [[prices[constraint.label]] for constraint in problem.constraints]
+def matched(structure: ko.Structure) -> TripletProgramme | str:
+    """Return the programme of a structure, or why it is none."""
+    problem = structure.problem
+    if not isinstance(problem, TripletProgramme):
+        return "it is for the programmes of triplet_lp.kernel_design and feature_selection"
+    return structure.unset or problem

@@ -70,14 +70,16 @@ class Rows:
     @classmethod
     def of(cls, data: ComparisonData, gamma1: float) -> Rows:
         """Return the rows of eps and of s, and for "dominant" the rows of r and of the sums."""
-        n, T, m, F, R = data.points.size, data.T, data.m, data.F, data.first.size
-        i, j, k = np.searchsorted(data.points, data.triplets).T
+        n, T, m, F = data.points.size, data.T, data.m, data.F
+        (first, second), S = data.pairs, data.points
+        R = first.size
+        i, j, k = np.searchsorted(S, data.triplets).T
         pairs = np.concatenate([np.minimum(i, other) * n + np.maximum(i, other) for other in (j, k)])
-        known = data.first * n + data.second if R else np.unique(pairs)
-        off = data.off if R else data.grams.entries(data.points[known // n], data.points[known % n]).T
+        known = first * n + second if R else np.unique(pairs)
+        off = data.off if R else data.grams.entries(S[known // n], S[known % n]).T
         terms = np.repeat([1.0, -1.0], T), (np.tile(np.arange(T), 2), np.searchsorted(known, pairs))
         gains = sp.csr_array(terms, shape=(T, known.size))
-        member = sp.csr_array((np.ones(m), (np.arange(m), data.groups)), shape=(m, F))
+        member = data.members.T
         below = 0.0 if data.cone == "nonnegative" else 1.0  # -alpha_p <= s_f, or alpha_p >= 0
         one = partial(sp.eye_array, format="csr")
         sums = n if R else 0

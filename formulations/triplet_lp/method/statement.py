@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from formulations.triplet_lp.comparison_data import ComparisonData
-from formulations.triplet_lp.method.multipliers import TOLERANCES, Multipliers
+from formulations.triplet_lp.method.multipliers import TOLERANCES
 from formulations.triplet_lp.method.rows import Rows
 from kernelopt.extend import Array, Statement
 
@@ -22,11 +23,11 @@ def fractions(a: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """The programme of checked data at a price of the weights, with the multipliers of a certificate."""
+    """The programme of checked data at a price of the weights, with the multipliers y of a certificate."""
 
     data: ComparisonData
     gamma1: float
-    multipliers: Multipliers
+    multipliers: Array
 
     @property
     def seconds(self) -> float:
@@ -41,7 +42,7 @@ class Source:
         The rows have the labels of the constraints of the programme. eps >= 0 is a sign of its columns.
         """
         data, rows = self.data, Rows.of(self.data, self.gamma1)
-        m, T, P, n = data.m, data.T, data.first.size, data.points.size
+        m, T, P, n = data.m, data.T, data.pairs[0].size, data.points.size
         x = rows.c.size - len(rows.K)
         columns = np.repeat(["eps", "s", "r", "alpha"], [T, data.F, P, m])
         signed = np.repeat([True, False, data.cone == "nonnegative"], [T + data.F, P, m])
@@ -62,47 +63,56 @@ class Source:
         stated.x = self.point(np.asarray(given["alpha"], dtype=float))
 
     def set_multipliers(self, stated: Statement) -> None:
-        """Set multipliers that are feasible for the dual exactly: sum_f |z| <= gamma1, and all columns agree.
+        """Set multipliers that are feasible for the dual exactly: sum_f |z| <= gamma1, and |w| <= v_i + v_j.
 
-        The multipliers (u, v, w) = (0, gamma2 e, 0) have z = 0 up to the rounding of the stored traces. A
-        convex combination with them multiplies z and u by the same share, which is lowered until
-        sum_f |z| <= gamma1 holds in fractions.
+        The multipliers (u, v, w) = (0, gamma2 e, 0) have z = 0 up to the rounding of the stored traces. The
+        share of y in a convex combination with them is lowered until sum_f |z| <= gamma1 holds in fractions:
+        by 2^-52 of it first, then by four times as much each time, at last to zero.
         """
-        data, T, n = self.data, self.data.T, self.data.points.size
-        A = fractions(np.vstack([data.D, data.cone_entries]))
-        y, cost = fractions(np.concatenate(self.multipliers)), fractions(stated.cost[-data.m :])
-        centre = np.array([Fraction(0)] * y.size)
-        centre[T : T + n] += Fraction(data.gamma2)
+        data, cuts = self.data, [self.data.T, self.data.T + self.data.points.size]
+        first, second = data.pairs
+        A, y, cost = (fractions(a) for a in (data.rows, self.multipliers, stated.cost[-data.m :]))
+        _, v, w = np.split(y, cuts)
+        reach = v[first] + v[second]
+        np.clip(w, -reach, reach, out=w)  # w is a part of y, and was within them up to rounding
+        centre = 0 * y
+        centre[slice(*cuts)] = Fraction(data.gamma2)
         full, none = A.T @ y, A.T @ centre
         largest = max(float(v) for v in self.group_sums(full - cost))
         share = Fraction(min(1.0, self.gamma1 / largest)) if largest > 0 else Fraction(1)
-        for k in range(TOLERANCES.tries):
+        for k in range(27):
             z = share * full + (1 - share) * none - cost
-            if all(total <= Fraction(self.gamma1) for total in self.group_sums(z)):
+            if max(self.group_sums(z)) <= Fraction(self.gamma1):
                 break
-            share *= 1 - Fraction(4) ** k * Fraction(1, 2**52) if k < TOLERANCES.shares else 0
-        u, v, w = np.split(share * y + (1 - share) * centre, [T, T + n])
-        reach, below = v[data.first] + v[data.second], np.maximum(-z, 0) * (data.cone == "dominant")
+            share *= 1 - Fraction(4) ** (k - 26)
+        u, v, w = np.split(share * y + (1 - share) * centre, cuts)
+        reach = v[first] + v[second]
+        below = np.maximum(-z, 0) * (data.cone == "dominant")
         stated.u = [*u, *np.maximum(z, 0), *below, *((reach - w) / 2), *((reach + w) / 2), *v]
 
     def group_sums(self, z: Any) -> list[Any]:
         """Return the sum over every group of |z_p|, or of its positive part for non-negative weights."""
-        sizes = np.maximum(z, 0) if self.data.cone == "nonnegative" else abs(z)
+        sizes = self.data.sizes(z)
         return [sum(sizes[self.data.groups == f]) for f in range(self.data.F)]
 
     def point(self, alpha: Array) -> list[Fraction]:
         """Return all variables at weights near alpha, exactly feasible."""
         data = self.data
-        near = fractions(np.maximum(alpha, 0.0) if data.cone == "nonnegative" else alpha)
-        inner, size, off, diagonal = np.zeros(data.m), float(np.abs(alpha).max()), data.off, data.diagonal
-        for k in range(TOLERANCES.tries):
-            r, room = abs(fractions(off) @ near), fractions(diagonal) @ near
-            for ends in (data.first, data.second):
+        for weights in self.moved(np.maximum(alpha, 0.0) if data.cone == "nonnegative" else alpha):
+            near = fractions(weights)
+            r, room = abs(fractions(data.off) @ near), fractions(data.diagonal) @ near
+            for ends in data.pairs:
                 np.subtract.at(room, ends, r)
             if data.cone != "dominant" or (room >= 0).all():
                 break
-            inner = data.interior_weights() if k == 0 else inner
-            near = fractions(alpha + size * 4.0 ** (k - 26) * inner) if k < TOLERANCES.moves else 0 * near
         s = [max(abs(near[data.groups == f])) for f in range(data.F)]
         eps = np.maximum(Fraction(data.margin) - fractions(data.D) @ near, 0)
         return [*eps, *s, *r, *near]
+
+    def moved(self, alpha: Array) -> Iterator[Array]:
+        """Yield the weights, then weights that are moved inside ever farther, then zero weights."""
+        yield alpha
+        inner, size = self.data.interior_weights(), float(np.abs(alpha).max())
+        for k in range(-26, 4):
+            yield alpha + size * 4.0**k * inner
+        yield 0 * alpha

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from importlib import import_module
 
-import cvxpy as cp
 import numpy as np
 import pytest
 
 import kernelopt as ko
 from formulations import triplet_lp
 from formulations.triplet_lp.comparison_data import comparison_data
-from formulations.triplet_lp.method.columns import Columns
+from formulations.triplet_lp.method import TripletProgramme
+from formulations.triplet_lp.method.column_generation import Columns
 from kernelopt import Structure
 from kernelopt.errors import ConditionWarning, ConvergenceWarning, InputError, ShapeError, Stopped
 from kernelopt.methods.explain import warn_of_formulation
@@ -119,13 +119,6 @@ def data_of_blobs():
     return comparison_data(grams, triplets, None, 0.02, "dominant", None, 1.0)
 
 
-def test_a_linear_programme_that_the_clock_has_ended_is_no_failure():
-    columns = Columns(data_of_blobs(), 0.02)
-    columns.highs.setOptionValue("time_limit", 0.0)
-    with pytest.raises(Stopped):
-        columns.solve()
-
-
 def test_column_generation_that_is_ended_in_a_solve_has_the_bounds_of_the_rounds_before(monkeypatch):
     def ended_in_the_second(self):
         if self.rounds:
@@ -204,14 +197,6 @@ def test_the_path_of_a_grid_of_ones_own(cone):
         assert near(value, upper, 1e-9)
 
 
-def test_planted_features_come_first_along_the_path():
-    grams, triplets, groups, _ = planted(1, [3])
-    path = triplet_lp.regularization_path(grams, triplets, gamma2=0.001, groups=groups)
-    first = next(chosen for chosen in path.selected() if np.setdiff1d(chosen, [8]).size)
-    assert np.setdiff1d(first, [8]).tolist() == [3]
-    assert (path.gap <= 1e-6).all()
-
-
 def test_every_solve_of_the_path_starts_from_the_last(monkeypatch):
     """One linear programme for the whole grid, which finds most of its rows of dominance once."""
     X, triplets = blobs(1, 20, 3, 60)
@@ -250,10 +235,9 @@ def test_the_path_of_a_dictionary_that_never_selects():
 
 def test_a_loose_gap_on_the_path_is_said(monkeypatch):
     grams, triplets, _ = plain(0)
-    found = ko.Certificate(
-        1.0, 2.0, "closed", feasible=True, point={cp.Variable(5, name="alpha"): np.zeros(5)}
-    )
-    monkeypatch.setattr(path_module, "triplet_certificate", lambda *_: found)
+    monkeypatch.setattr(TripletProgramme, "bounds", lambda self, values, _: ko.Certificate(
+        1.0, 2.0, "closed", feasible=True, point={v: values[v.id] for v in self.variables()}
+    ))  # fmt: skip
     with pytest.warns(ConvergenceWarning, match="gap at gamma1 = 0.3 is 5.0e-01, above 1e-05"):
         triplet_lp.regularization_path(grams, triplets, gamma2=0.1, gamma1=[0.3])
 

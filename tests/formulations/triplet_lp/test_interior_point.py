@@ -12,7 +12,7 @@ import kernelopt as ko
 from formulations import triplet_lp
 from formulations.triplet_lp.comparison_data import comparison_data
 from formulations.triplet_lp.method import interior_point
-from formulations.triplet_lp.method.newton import Newton, target
+from formulations.triplet_lp.method.interior_point import Newton, target
 from kernelopt.errors import ConvergenceWarning, MethodError
 from tests.every import every
 from tests.formulations.triplet_lp.cases import (
@@ -103,15 +103,6 @@ def test_nearly_collinear_kernels():
             solution = by_interior_point(grams, triplets, np.arange(len(grams)), tol=tol, **options)
             assert solution.gap <= max(tol, 1e-7), (spread, tol)
             assert near(solution.value, value, max(tol, 1e-7)), (spread, tol)
-
-
-def test_psd_on_thirty_points_is_the_exact_conic_solve():
-    for n, T in ((20, 60), (30, 120)):
-        grams, triplets, groups = semidefinite(0, n, T)
-        options = {"gamma1": 0.05, "gamma2": 0.02, "cone": "psd"}
-        solution = by_interior_point(grams, triplets, groups, **options)
-        value = value_of("psd", grams, triplets, groups, 0.05, 0.02)
-        assert solution.gap <= 1e-7 and near(solution.value, value, 2e-6)
 
 
 @cones
