@@ -84,7 +84,7 @@ def alphas_of(structure):
 
 
 def relaxed_value(structure, below):
-    problem = relaxation(structure, below, known_boxes(structure, None))
+    problem = relaxation(structure, below, known_boxes(structure))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         problem.solve(solver=cp.CLARABEL, **TIGHT)

@@ -213,6 +213,7 @@ def certify_dual(
     """Return the certificate of a point and a dual point, and the multipliers of its constraints."""
     point = problem.point(best.points)
     upper, machines = Evaluator(problem.structure, [m.machine for m in best.machines]).outward(point)
-    lower, known, _ = bound_over(problem.pieces, problem.minorant(proof))
+    lower = bound_over(problem.pieces, problem.minorant(proof))
     alphas = [t.project(alpha) for t, alpha in zip(problem.trainers, proof.alphas, strict=True)]
-    return closed_certificate(problem.structure, lower, upper, point, alphas, machines), known
+    certificate = closed_certificate(problem.structure, lower.value, upper, point, alphas, machines)
+    return certificate, dict(lower.multipliers)
