@@ -12,7 +12,6 @@ import pytest
 
 import kernelopt as ko
 from formulations import similarity
-from formulations.similarity.planted import of_several, of_single
 from kernelopt.extend import as_fidelity
 from kernelopt.structure.nearness import read_fidelity
 from kernelopt.testing import check_fidelity
@@ -398,7 +397,8 @@ def test_a_new_fidelity_has_the_duals_by_hand(L):
 
 def test_problems_with_a_radial_fidelity_are_planted():
     """From what its class states, on both pieces of Huber's function; other fidelities are refused."""
-    for make in (of_single, of_several):
+    for name in ("similarity.single_kernel", "similarity.kernel_per_similarity"):
+        make = ko.catalogue()[name].planted
         for delta in (0.4, 3.0):  # distances are between 0.5 and 2
             planted = make(np.random.default_rng(0), fidelity=radial_huber(delta))
             found = ko.certify(planted.formulation.problem, dict(planted.point), alpha=list(planted.alphas))

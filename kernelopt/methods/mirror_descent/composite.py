@@ -13,8 +13,10 @@ from kernelopt.certificates.lower.minorants import Minorant, constant, minorant,
 from kernelopt.errors import MethodError
 from kernelopt.fidelities import Radial
 from kernelopt.language.penalty import weighted
+from kernelopt.methods.mirror_descent.settings import SETTINGS
 from kernelopt.methods.mirror_descent.training import TrainedMachine, Trainer
 from kernelopt.numerics.ball import Ball
+from kernelopt.numerics.decompositions import eigenvalues
 from kernelopt.structure.affine import flat
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.learning import read_pieces
@@ -23,10 +25,6 @@ from kernelopt.structure.parts import Budget
 from kernelopt.structure.structure import Point, Structure, kept_in_structure
 from kernelopt.structure.trees import nodes, number, short
 from kernelopt.validation import Array
-
-LINEARIZED = Ball(1.0, 2.0**-46)  # times a number of a linearization, which cvxpy computes: 64 roundings
-REWEIGHTINGS = 3  # iterations of the weights w_i; every one gives a valid bound, and the first gain most
-MIN_DISTANCE = 1e-9  # relative to the target: a smaller distance has the weight of this one, which is finite
 
 
 class DualPoint(NamedTuple):
@@ -65,14 +63,6 @@ class EvaluatedPoint(NamedTuple):
     value: float
     dual: DualPoint
     machines: list[TrainedMachine]
-
-
-class SharpBound(NamedTuple):
-    """A dual point, the points that belong to its subgradients, and its lower bound but for rounding."""
-
-    dual: DualPoint
-    points: list[Array]
-    lower: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +125,8 @@ class Composite:
         """
         below = constant(self.offset)
         if self.other_terms:
-            at_zero, *slopes = (Ball(np.ravel(G)) * LINEARIZED for G in dual.linearization)
+            rounded = Ball(1.0, SETTINGS.linearization)
+            at_zero, *slopes = (Ball(np.ravel(G)) * rounded for G in dual.linearization)
             variables = [piece.variable for piece in self.pieces]
             below = below + Minorant(at_zero.sum(), dict(zip(variables, slopes, strict=True)))
         for trainer, alpha, gamma in zip(self.trainers, dual.alphas, dual.gammas, strict=True):
@@ -169,11 +160,10 @@ class Composite:
     def least(self, dual: DualPoint) -> float:
         """Return about the minimum of `minorant` over the pieces."""
         value, gradients = self.affine(dual)
-        pairs = zip(self.pieces, gradients, strict=True)
-        return value - sum(piece.support({piece.variable: Ball(-np.ravel(G))}) for piece, G in pairs)
+        return value + sum(lowest(piece, G) for piece, G in zip(self.pieces, gradients, strict=True))
 
-    def sharpened(self, dual: DualPoint, points: list[Array]) -> SharpBound:
-        """Return the bound of a dual point with subgradients U that raise it, and the points X of these.
+    def sharpened(self, dual: DualPoint, points: list[Array]) -> tuple[float, DualPoint, list[Array]]:
+        """Return a dual point with subgradients U that raise its bound: the bound, the point, and the X.
 
         Only pieces whose fidelities are all `Radial` are changed. Let A be the gradient of all else in the
         minorant. For squares w_i |X - S_i|^2, price_i w_i = v_i, the problem of the piece is
@@ -192,7 +182,7 @@ class Composite:
             radial = [f.fidelity for _, f in near if isinstance(f.fidelity, Radial)]
             if not near or len(radial) < len(near):
                 continue
-            for _ in range(1 if all(L.quadratic for L in radial) else REWEIGHTINGS):
+            for _ in range(1 if all(L.quadratic for L in radial) else SETTINGS.reweightings):
                 weights = [square_weight(f, L, points[k]) for L, (_, f) in zip(radial, near, strict=True)]
                 v = [f.price * w for w, (_, f) in zip(weights, near, strict=True)]
                 mean = sum(each * f.target for each, (_, f) in zip(v, near, strict=True)) / sum(v)
@@ -200,13 +190,20 @@ class Composite:
                 for w, (i, f) in zip(weights, near, strict=True):
                     subgradients[i] = 2 * w * (points[k] - f.target)
         sharp = dual._replace(subgradients=subgradients)
-        return SharpBound(sharp, points, self.least(sharp))
+        return self.least(sharp), sharp, points
+
+
+def lowest(piece: Budget, G: Array) -> float:
+    """Return about the minimum of <G, X> over a piece."""
+    reach = piece.reach(piece.variable)
+    least = reach * eigenvalues(G)[0] if piece.is_matrix else np.min(reach * G)
+    return float(min(least, 0.0) if piece.at_most else least)
 
 
 def square_weight(term: FidelityTerm, radial: Radial, X: Array) -> float:
     """Return w = 1 / (2 s(|X - S|)): w |X - S|^2 plus a constant touches the fidelity from above at X."""
     length, size = (float(np.linalg.norm(D)) for D in (X - term.target, term.target))
-    return float(1 / (2 * radial.scale(np.array([max(length, MIN_DISTANCE * (size or 1.0))]))[0]))
+    return float(1 / (2 * radial.scale(np.array([max(length, SETTINGS.min_distance * (size or 1.0))]))[0]))
 
 
 @kept_in_structure

@@ -13,13 +13,13 @@ import numpy as np
 from kernelopt.errors import SolverError, Stopped
 from kernelopt.losses.curve import Curve
 from kernelopt.methods.checkpoint import State as Resumed
-from kernelopt.methods.similarity.settings import SETTINGS
 from kernelopt.methods.similarity.accelerated_ascent import (
     ProblemData,
     State,
     maximize,
     prepare_start,
 )
+from kernelopt.methods.similarity.settings import SETTINGS
 from kernelopt.numerics.decompositions import eigenpairs
 from kernelopt.running import check, running_call
 from kernelopt.structure.nearness import Nearness
