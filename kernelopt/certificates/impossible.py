@@ -130,9 +130,10 @@ def unbounded_variables(structure: Structure) -> list[cp.Variable]:
 
     As such a variable grows its kernel grows, and the risk decreases to an infimum that is not attained.
     """
-    if structure.unset or structure.objective.rest is None:
+    if structure.objective is None:
         return []
-    bounded = {v.id for v in structure.objective.rest.variables()}
+    pairs = (*structure.objective.affine_terms, *structure.objective.terms)
+    bounded = {v.id for _, e in pairs for v in e.variables()}
     for i in structure.active:
         constraint = structure.lifted.constraints[i]
         if not isinstance(constraint, cp.constraints.PSD):
@@ -149,11 +150,10 @@ def weights_that_grow(structure: Structure) -> list[cp.Variable]:
     attribute, and those in the kernels of a risk whose labels are all equal: with an intercept its optimum
     is a constant, and no weight changes it.
     """
-    prices = structure.objective.coefficients
-    if prices is None:
+    if structure.objective is None:
         return []
     falling: set[int] = set()
-    for term, price in zip(structure.risks, prices, strict=True):
+    for term, price in zip(structure.risks, structure.objective.factors, strict=True):
         constant = term.learner.bias is not None and np.ptp(term.learner.y) == 0
         if price > 0 and not constant:
             falling |= {v.id for K in term.kernels for v in K.variables()}

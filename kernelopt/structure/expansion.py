@@ -15,13 +15,12 @@ from kernelopt.plain_tables import html_table
 from kernelopt.structure.attributes import copied_variable, stated_bounds
 from kernelopt.structure.explicit_risk import explicit_risk, loss_variables
 from kernelopt.structure.gate import check_problem
-from kernelopt.structure.recognition import NORMS
+from kernelopt.structure.powers import NORMS
 from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.trees import (
-    coefficient,
     copied_constraint,
+    linear_factor,
     nodes,
-    number,
     replaced,
     risks,
     short,
@@ -49,8 +48,8 @@ class ExpandedRisk:
         z == f + b.
     bound : cp.Constraint or None
         t >= 1/2 |f|_K^2 + loss(z), where the risk does not enter the objective linearly.
-    coefficient : number, cvxpy expression or None
-        The weight of the risk where there is no `bound`, with the sign of a minimisation.
+    objective : cp.Objective
+        The objective of the problem, in which the risk has its weight where there is no `bound`.
     fit_unit, bound_unit : float
         The multiplier of `fit` in the user's units is fit_unit times its `dual_value`; likewise of `bound`.
     """
@@ -58,7 +57,7 @@ class ExpandedRisk:
     risk: Risk
     fit: cp.Constraint
     bound: cp.Constraint | None
-    coefficient: Any
+    objective: Any
     fit_unit: float = 1.0
     bound_unit: float = 1.0
 
@@ -70,7 +69,8 @@ class ExpandedRisk:
     def weight(self) -> float:
         """Return the weight of the risk at the solution: its coefficient, or the multiplier of `bound`."""
         if self.bound is None:
-            return number(self.coefficient)
+            sign = -1.0 if isinstance(self.objective, cp.Maximize) else 1.0
+            return sign * (linear_factor(self.objective.args[0], self.risk) or 0.0)
         return self.bound_unit * float(np.ravel(self.bound.dual_value)[0])
 
     def alpha(self) -> Array | None:
@@ -219,17 +219,15 @@ def expanded_risk(
     )
     value = times(part.square_unit / unit.value, part.square) + times(1 / unit.value, summed)
     constrained = any(inner is node for c in problem.constraints for inner in nodes(c))
-    weight = None if constrained else coefficient(problem.objective.args[0], node)
     bound = None
-    if weight is None:
+    if constrained or linear_factor(problem.objective.args[0], node) is None:
         t = cp.Variable(name=f"t{suffix}".replace(" ", ""), nonneg=True)
         bound = (t >= value).set_label("risk" + suffix)
         value = t
-    else:
-        weight = (-1.0 if isinstance(problem.objective, cp.Maximize) else 1.0) * weight
     substitutes[id(node)] = times(unit.value, value)
     fit_unit, bound_unit = objective_unit / unit.targets, objective_unit / unit.value
-    return ExpandedRisk(node, fit, bound, weight, fit_unit, bound_unit), (*part.hidden, *of_the_loss)
+    expanded = ExpandedRisk(node, fit, bound, problem.objective, fit_unit, bound_unit)
+    return expanded, (*part.hidden, *of_the_loss)
 
 
 def copied_on_face(

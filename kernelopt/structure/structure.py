@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import cvxpy as cp
 import numpy as np
@@ -18,25 +18,24 @@ from kernelopt.language.penalty import Form
 from kernelopt.language.risk import Risk, risk
 from kernelopt.language.terms import ExpressionStorage, terms
 from kernelopt.losses import Loss
-from kernelopt.structure.affine import Affine, affine
+from kernelopt.structure.affine import Affine, affine, total, weighted_sum
 from kernelopt.structure.attributes import copied_loss, copied_parameter, copied_variable
 from kernelopt.structure.gate import assumptions, check_is_problem
-from kernelopt.structure.parts import Budget, read_budget, trivially_true
+from kernelopt.structure.parts import Budget, trivially_true
 from kernelopt.structure.powers import LpBall
-from kernelopt.structure.recognition import read_ball_set
 from kernelopt.structure.trees import (
-    coefficient,
     copied_problem,
     nodes,
-    number,
     replaced,
     risks,
     visible_variables,
+    weighted_terms,
 )
 from kernelopt.threads import COMPILING
 from kernelopt.validation import Array
 
 Point = dict[int, Array]  # values by variable id
+WeightedTerm = tuple[Array, cp.Expression]  # (w, e) states w'vec(e)
 WeightedStack = tuple[Affine | None, Grams | None]  # weights, and the matrices that they weigh
 T = TypeVar("T")
 
@@ -117,14 +116,45 @@ def risk_on(learner: Learner, kernels: Sequence[cp.Expression], loss: Loss) -> R
 ENTRYWISE = (Equality, Zero, Inequality, NonNeg, NonPos)  # cvxpy's constraints of one expression
 
 
-class Objective(NamedTuple):
-    """The objective of the minimisation as sum_k coefficients_k risk_k + rest.
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """The objective of the minimisation: sum_k factors_k risks_k + an affine function + other terms.
 
-    Both are None where the objective is not linear in the risks, or where a parameter has no value.
+    Attributes
+    ----------
+    risks : tuple of RiskTerm
+    factors : tuple of float, one per risk
+    affine_terms, terms : tuples of pairs (w, e)
+        Each states w'vec(e). No e contains a risk, and no e of `terms` is affine.
     """
 
-    coefficients: tuple[float, ...] | None
-    rest: cp.Expression | None
+    risks: tuple[RiskTerm, ...]
+    factors: tuple[float, ...]
+    affine_terms: tuple[WeightedTerm, ...]
+    terms: tuple[WeightedTerm, ...]
+
+    @cached_property
+    def linear(self) -> Affine:
+        """The sum of the affine terms."""
+        pairs = ((w, affine(e)) for w, e in self.affine_terms)
+        return total([weighted_sum(read, w) for w, read in pairs if read is not None])
+
+    @property
+    def risk(self) -> RiskTerm:
+        """The only risk."""
+        (only,) = self.risks
+        return only
+
+    @property
+    def factor(self) -> float:
+        """The factor of the only risk."""
+        (only,) = self.factors
+        return only
+
+    @property
+    def offset(self) -> float:
+        """The constant of the affine function."""
+        return float(self.linear.constant[0])
 
 
 class locked_cached_property(cached_property[T]):
@@ -247,10 +277,10 @@ class Structure:
     @locked_cached_property
     def sets(self) -> tuple[Budget | LpBall | None, ...]:
         """For each constraint the budget or the norm ball that it states, without risks; or None."""
-        own, reads = set(self.variables), zip(self.lifted.constraints, self.affines, strict=True)
+        own = set(self.variables)
         return tuple(
-            read_budget(c, read, i) or read_ball_set(c, i) if set(c.variables()) <= own else None
-            for i, (c, read) in enumerate(reads)
+            Budget.recognise({i: c}) or LpBall.recognise({i: c}) if set(c.variables()) <= own else None
+            for i, c in enumerate(self.lifted.constraints)
         )
 
     @locked_cached_property
@@ -259,23 +289,24 @@ class Structure:
         return tuple(i for i, c in enumerate(self.lifted.constraints) if not trivially_true(c))
 
     @locked_cached_property
-    def objective(self) -> Objective:
-        """The objective of the minimisation, as the sum of its risks and the rest."""
-        if self.unset:
-            return Objective(None, None)
-        expression = self.lifted.objective.args[0]
-        found = [coefficient(expression, term.stand_in) for term in self.risks]
-        if any(c is None for c in found):
-            return Objective(None, None)
-        zeros: dict[int, Any] = {id(term.stand_in): cp.Constant(0.0) for term in self.risks}
-        rest = replaced(expression, zeros)
-        coefficients = tuple(self.sign * number(c) for c in found)
-        return Objective(coefficients, -rest if self.maximize else rest)
+    def objective(self) -> Objective | None:
+        """The objective of the minimisation, read into its terms.
 
-    @locked_cached_property
-    def rest(self) -> Affine | None:
-        """The objective of the minimisation without its risks, as an affine map, or None."""
-        return None if self.objective.rest is None else affine(self.objective.rest)
+        It is None where it is not linear in the risks, or where a parameter has no value.
+        """
+        if self.unset:
+            return None
+        factors = {id(term.stand_in): 0.0 for term in self.risks}
+        found: tuple[list[WeightedTerm], list[WeightedTerm]] = [], []
+        for weights, e in weighted_terms(self.lifted.objective.args[0], np.full(1, self.sign)):
+            if id(e) in factors:
+                factors[id(e)] += float(weights[0])
+            elif any(id(node) in factors for node in nodes(e)):
+                return None
+            else:
+                found[e.is_affine()].append((weights, e))
+        terms, affine_terms = map(tuple, found)
+        return Objective(self.risks, tuple(factors.values()), affine_terms, terms)
 
     @locked_cached_property
     def domains(self) -> tuple[cp.Constraint, ...]:

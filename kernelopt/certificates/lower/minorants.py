@@ -215,10 +215,10 @@ def minorants(structure: Structure, alphas: Sequence[Array], accurate: bool = Fa
 
     It is zero for a risk that has weight zero in the objective and appears in no constraint.
     """
-    kept, shares, found = last_minorants(structure), structure.objective.coefficients, []
+    kept, objective, found = last_minorants(structure), structure.objective, list[Minorant]()
     for k, (term, alpha) in enumerate(zip(structure.risks, alphas, strict=True)):
         key = (k, accurate, alpha.tobytes())
-        if shares is not None and shares[k] == 0 and not structure.constrained[k]:
+        if objective is not None and objective.factors[k] == 0 and not structure.constrained[k]:
             below = constant(0.0)
         elif key in kept:
             below = kept[key]

@@ -299,12 +299,12 @@ def read_kernel_problem(structure: Structure) -> KernelProblem | str:
         risk = read_risk(structure)
     if isinstance(risk, str):
         return risk
-    weights, cone, rest = read_weight_set(structure), read_cone(structure), structure.rest
+    weights, cone, objective = read_weight_set(structure), read_cone(structure), structure.objective
     if isinstance(weights, str):
         return weights
     if isinstance(cone, str):
         return cone
-    if rest is None:
+    if objective is None or objective.terms:
         return "its objective is not affine beside the risk"
     columns, signs = read_columns(structure)
     aligned = isinstance(weights, Ball) and weights.kernels is not None
@@ -312,9 +312,8 @@ def read_kernel_problem(structure: Structure) -> KernelProblem | str:
         return "all its weights must occur in K >> 0"
     if risk is None and not aligned:
         return "it needs a risk, or the constraint frobenius(K) <= radius"
-    cost = np.concatenate([rest.gradient(v) for v in structure.variables])
-    offset = float(rest.constant[0])
-    return KernelProblem(columns, signs, int(structure.sign), offset, cost, risk, weights, cone)
+    cost = np.concatenate([objective.linear.gradient(v) for v in structure.variables])
+    return KernelProblem(columns, signs, int(structure.sign), objective.offset, cost, risk, weights, cone)
 
 
 def read_risk(structure: Structure) -> PricedRisk | str:

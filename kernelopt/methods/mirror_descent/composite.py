@@ -17,13 +17,13 @@ from kernelopt.methods.mirror_descent.settings import SETTINGS
 from kernelopt.methods.mirror_descent.training import TrainedMachine, Trainer
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.decompositions import eigenvalues
-from kernelopt.structure.affine import flat
+from kernelopt.structure.affine import as_matrix, flat
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.learning import read_pieces
-from kernelopt.structure.nearness import FidelityTerm, objective_terms
+from kernelopt.structure.nearness import FidelityTerm, read_fidelity
 from kernelopt.structure.parts import Budget
-from kernelopt.structure.structure import Point, Structure, kept_in_structure
-from kernelopt.structure.trees import nodes, number, short
+from kernelopt.structure.structure import Objective, Point, Structure, WeightedTerm, kept_in_structure
+from kernelopt.structure.trees import short
 from kernelopt.validation import Array
 
 
@@ -67,13 +67,13 @@ class EvaluatedPoint(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Composite:
-    """offset + sum of factor * risk + price * fidelity + c * convex term, over a product of pieces."""
+    """offset + sum of factor * risk + price * fidelity + convex terms, over a product of pieces."""
 
     structure: Structure
     pieces: list[Budget]
     trainers: list[Trainer]
     fidelities: list[tuple[int, FidelityTerm]]  # each with the position of its piece
-    other_terms: list[tuple[float, cp.Expression]]  # each with its coefficient
+    other_terms: list[WeightedTerm]
     offset: float
 
     def evaluate(self, points: list[Array], last: EvaluatedPoint | None, slack: float) -> EvaluatedPoint:
@@ -97,15 +97,16 @@ class Composite:
         value, gradients = 0.0, [np.zeros(X.shape) for X in points]
         if self.other_terms:
             Evaluator(self.structure).write(self.point(points))
-        for c, term in self.other_terms:
-            value += c * number(term)
+        for weights, term in self.other_terms:
+            value += float(weights @ flat(term.value))
             slopes = term.grad
             for G, piece in zip(gradients, self.pieces, strict=True):
-                slope = slopes.get(piece.variable, 0.0)
+                slope = slopes.get(piece.variable, 0 * weights)
                 if slope is None:
                     raise MethodError(f"{short(term)} has no subgradient at a point that it was asked for.")
-                found = np.broadcast_to(flat(slope), piece.variable.size).reshape(G.shape, order="F")
-                G += c * (found + found.T) / 2
+                slope = as_matrix(slope, weights.size).T @ weights
+                found = np.broadcast_to(slope, piece.variable.size).reshape(G.shape, order="F")
+                G += (found + found.T) / 2
         constant = value - sum(float(np.vdot(G, X)) for G, X in zip(gradients, points, strict=True))
         return value, [np.asarray(constant), *gradients]
 
@@ -209,10 +210,13 @@ def square_weight(term: FidelityTerm, radial: Radial, X: Array) -> float:
 @kept_in_structure
 def read_composite(structure: Structure) -> Composite | str:
     """Read a problem as a `Composite` over bounded pieces, or say what stands in the way."""
+    objective = structure.objective
     if structure.maximize:
         return "its objective must be minimised"
     if structure.unset:
         return structure.unset
+    if objective is None:
+        return "a risk must enter the objective times a positive number, not inside another function"
     pieces = read_pieces(structure)
     if isinstance(pieces, str):
         return pieces
@@ -222,12 +226,16 @@ def read_composite(structure: Structure) -> Composite | str:
     if free:
         return f"no constraint fixes or bounds the trace or the sum of {', '.join(free)}"
     positions = {piece.variable.id: k for k, piece in enumerate(pieces)}
-    factors, offset, near, other_terms = objective_terms(structure)
-    fidelities = [(positions[term.variable.id], term) for term in near if term.price > 0]
-    inside = [term for _, term in other_terms if any(id(node) in factors for node in nodes(term))]
-    if inside:
-        return f"a risk must enter the objective times a positive number, not inside {short(inside[0])}"
-    trainers = read_trainers(structure, factors)
+    offset, fidelities, other_terms = 0.0, list[tuple[int, FidelityTerm]](), list[WeightedTerm]()
+    for weights, e in (*objective.affine_terms, *objective.terms):
+        near = read_fidelity(weights, e)
+        if e.is_constant():
+            offset += float(weights @ flat(e.value))
+        elif near is None:
+            other_terms.append((weights, e))
+        elif near.price > 0:
+            fidelities.append((positions[near.variable.id], near))
+    trainers = read_trainers(objective)
     if isinstance(trainers, str):
         return trainers
     without = [short(term) for _, term in other_terms if not has_subgradient(term, pieces)]
@@ -239,11 +247,10 @@ def read_composite(structure: Structure) -> Composite | str:
     return Composite(structure, pieces, trainers, fidelities, other_terms, offset)
 
 
-def read_trainers(structure: Structure, factors: dict[int, float]) -> list[Trainer] | str:
+def read_trainers(objective: Objective) -> list[Trainer] | str:
     """Read the risks with their factors, or say what stands in the way."""
     trainers = []
-    for term in structure.risks:
-        factor = factors[id(term.stand_in)]
+    for term, factor in zip(objective.risks, objective.factors, strict=True):
         if not factor > 0:
             return f"{term.node.name()} must have a positive factor in the objective"
         if len(term.kernels) > 1 and term.learner.norm < 2:

@@ -33,8 +33,8 @@ from kernelopt.structure.ball import kernels_by_variable
 from kernelopt.structure.combined.cone import CombinedCone, read_combined_cone
 from kernelopt.structure.combined.coordinates import Coordinates, read_coordinates
 from kernelopt.structure.evaluation import Evaluator
-from kernelopt.structure.learning import WeightedRisks, one_risk
-from kernelopt.structure.structure import Structure, every_multiplier
+from kernelopt.structure.learning import one_risk
+from kernelopt.structure.structure import Objective, Structure, every_multiplier
 from kernelopt.validation import Array, whole
 
 REMEDY = "Try method='exact' if it fits, or accept the bounds."
@@ -44,7 +44,7 @@ class Match(NamedTuple):
     """A problem with one risk over a `CombinedCone`."""
 
     structure: Structure
-    single: WeightedRisks
+    single: Objective
     cone: CombinedCone
 
 

@@ -123,7 +123,7 @@ def combined_bound(
     objective, coordinates = affine_objective(structure, minorants), read_coordinates(structure)
     if objective is None or isinstance(coordinates, str):
         return None
-    if coordinates.basis.copies.any() and structure.rest is not None and structure.rest.matrices:
+    if coordinates.basis.copies.any() and structure.objective and structure.objective.linear.matrices:
         return None  # equal kernels may have prices that differ
     current = {v.id: v.value for v in structure.variables}
     known = all(value is not None and np.isfinite(value).all() for value in current.values())
@@ -165,15 +165,10 @@ def combined_bound(
 
 def affine_objective(structure: Structure, minorants: list[Minorant]) -> Minorant | None:
     """Return the objective with every risk replaced by its minorant, None where it is not affine."""
-    coefficients, rest = structure.objective.coefficients, structure.rest
-    if (
-        coefficients is None
-        or rest is None
-        or min(coefficients, default=0.0) < 0
-        or any(structure.constrained)
-    ):
+    read = structure.objective
+    if read is None or read.terms or min(read.factors, default=0.0) < 0 or any(structure.constrained):
         return None
-    linear, risks = objective_parts(rest, coefficients, minorants)
+    linear, risks = objective_parts(read.linear, read.factors, minorants)
     return linear + risks
 
 
