@@ -157,15 +157,22 @@ class Objective:
         return float(self.linear.constant[0])
 
 
-class locked_cached_property(cached_property[T]):
-    """A cached property that is computed under the lock `COMPILING`.
+def kept_in_structure(reader: Callable[[Structure], T]) -> Callable[[Structure], T]:
+    """Decorate a function of a structure: its result is computed at the first call and kept in the structure.
 
-    The lock protects cvxpy's counter of variable ids, which new variables and expressions increase.
+    It is computed under the lock `COMPILING`, which protects cvxpy's counter of variable ids: new variables
+    and expressions increase it.
     """
 
-    def __get__(self, instance: object, owner: type | None = None) -> T:  # type: ignore[override]
-        with COMPILING:
-            return super().__get__(instance, owner)
+    @wraps(reader)
+    def read(structure: Structure) -> T:
+        if reader not in structure.readings:
+            with COMPILING:
+                structure.readings[reader] = reader(structure)
+        found: T = structure.readings[reader]
+        return found
+
+    return read
 
 
 class Structure:
@@ -189,17 +196,20 @@ class Structure:
         self.problem = problem
         self.readings: dict[Callable[[Structure], Any], Any] = {}
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def user_variables(self) -> tuple[cp.Variable, ...]:
         """The user's variables, without the auxiliary variables inside the risks."""
         return tuple(visible_variables(self.problem))
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def variables(self) -> tuple[cp.Variable, ...]:
         """Copies of the user's variables, in the same order."""
         return tuple(copied_variable(variable) for variable in self.user_variables)
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def risks(self) -> tuple[RiskTerm, ...]:
         """The risks, each one once, in order of appearance."""
         memo = self._copies
@@ -210,19 +220,22 @@ class Structure:
             terms_found.append(RiskTerm(node, kernels, stand_in, copied_loss(node.learner.loss, memo)))
         return tuple(terms_found)
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def lifted(self) -> cp.Problem:
         """The problem with every risk replaced by its variable `stand_in`."""
         self._copies.update((id(term.node), term.stand_in) for term in self.risks)
         return copied_problem(self.problem, self._copies)
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def explicit(self) -> cp.Problem:
         """The problem with its risks, on the copied variables."""
         rebuilt = {id(term.stand_in): term.rebuilt() for term in self.risks}
         return copied_problem(self.lifted, rebuilt) if self.risks else self.lifted
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def _copies(self) -> dict[int, Any]:
         """The copies of the user's nodes, by the id of the node."""
         pairs = zip(self.user_variables, self.variables, strict=True)
@@ -230,7 +243,8 @@ class Structure:
         copies.update((id(p), copied_parameter(p)) for p in self.problem.parameters())
         return copies
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def assumes(self) -> tuple[str, ...]:
         """What bounds of the problem assume of its kernels and matrices, as sentences."""
         return assumptions(self.problem)
@@ -245,24 +259,28 @@ class Structure:
         """1.0 for a minimisation and -1.0 for a maximisation: sign * objective is minimised."""
         return -1.0 if self.maximize else 1.0
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def unset(self) -> str:
         """A sentence that lists the parameters without a value; empty if there are none."""
         names = [parameter.name() for parameter in self.problem.parameters() if parameter.value is None]
         return f"the parameters {', '.join(names)} have no values" if names else ""
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def constrained(self) -> tuple[bool, ...]:
         """For each risk, whether it occurs in a constraint."""
         inside = {id(node) for c in self.lifted.constraints for node in nodes(c)}
         return tuple(id(term.stand_in) in inside for term in self.risks)
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def affines(self) -> tuple[Affine | None, ...]:
         """For each constraint on entries its expression as an affine map; None for others."""
         return tuple(affine(c.expr) if isinstance(c, ENTRYWISE) else None for c in self.lifted.constraints)
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def atom_domains(self) -> tuple[cp.Constraint, ...]:
         """The domains of the atoms, as constraints: outside of them cvxpy's values are wrong.
 
@@ -274,7 +292,8 @@ class Structure:
         with_sign = {id(v) for v in self.variables if v.attributes["PSD"] or v.is_nonneg()}
         return tuple(c for c in found if not any(id(arg) in with_sign for arg in c.args))
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def sets(self) -> tuple[Budget | LpBall | None, ...]:
         """For each constraint the budget or the norm ball that it states, without risks; or None."""
         own = set(self.variables)
@@ -283,12 +302,14 @@ class Structure:
             for i, c in enumerate(self.lifted.constraints)
         )
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def active(self) -> tuple[int, ...]:
         """The positions of the constraints that do not follow from the signs of the variables."""
         return tuple(i for i, c in enumerate(self.lifted.constraints) if not trivially_true(c))
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def objective(self) -> Objective | None:
         """The objective of the minimisation, read into its terms.
 
@@ -308,7 +329,8 @@ class Structure:
         terms, affine_terms = map(tuple, found)
         return Objective(self.risks, tuple(factors.values()), affine_terms, terms)
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def domains(self) -> tuple[cp.Constraint, ...]:
         """The constraints K >> 0 that define where the risks are finite.
 
@@ -325,23 +347,6 @@ class Structure:
                     continue
                 found.append(K[:n, :n] >> 0)
         return tuple(found)
-
-
-def kept_in_structure(reader: Callable[[Structure], T]) -> Callable[[Structure], T]:
-    """Decorate a function of a structure: its result is computed at the first call and kept in the structure.
-
-    `locked_cached_property` does the same for the properties of `Structure` itself.
-    """
-
-    @wraps(reader)
-    def read(structure: Structure) -> T:
-        if reader not in structure.readings:
-            with COMPILING:
-                structure.readings[reader] = reader(structure)
-        found: T = structure.readings[reader]
-        return found
-
-    return read
 
 
 def every_multiplier(structure: Structure, known: Mapping[int, Any]) -> list[list[Any]]:
