@@ -75,7 +75,7 @@ class Samples:
             best = trial if not smooth or trial.gap < best.gap else best  # SMO goes on improving alpha
         if block.dtype == np.float32 or best.gap <= share:
             return best
-        K = unit * block
+        K = unit * block.astype(float)
         found = learn(K, self.y, self.loss, self.bias, best.alpha, share).alpha
         return min(best, self.machine(found, K @ found), key=lambda machine: machine.gap)
 
