@@ -164,7 +164,7 @@ def solved(problem: cp.Problem, solver: str, cap: float) -> dict[str, Any]:
 def bounded(problem: cp.Problem) -> float | None:
     """Return the seconds of a lower bound from multipliers, None where the bound has a closed form."""
     structure = Structure(problem)
-    if sizing.size(structure).relaxed is None:
+    if sizing.relaxed_cones(structure) is None:
         return None
     for v in structure.variables:
         v.save_value(np.eye(v.shape[0]) if v.ndim == 2 else np.full(v.shape, 0.1))
@@ -172,12 +172,14 @@ def bounded(problem: cp.Problem) -> float | None:
     relaxed = relaxation(structure, below)
     present = [v for v in structure.variables if any(v is w for w in relaxed.variables())]
     started = time.process_time()
-    conic_bound(relaxed, present, known_boxes(structure))
+    conic_bound(relaxed, present, known_boxes(structure, None))
     return time.process_time() - started
 
 
 def predicted(expected: Size, solver: str) -> float:
-    return expected.interior_seconds if solver == "CLARABEL" else expected.first_order_seconds
+    cones = expected.cones
+    solve = cones.interior_seconds if solver == "CLARABEL" else cones.first_order_seconds
+    return cones.compilation_seconds + solve
 
 
 def main() -> None:

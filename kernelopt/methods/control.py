@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,49 @@ from kernelopt.running import HURRY, Call
 
 Callback = Callable[[dict[str, Any]], Any]
 History = tuple[tuple[float, float, float], ...]
-# A call may exceed its time limit by half a second and a tenth of it. A certificate may use these parts of
-# that, and so may reading the problem, and the last resort: the certificate without solvers and training.
-GRACE = 0.12, 0.02
-LAST = 0.2, 0.05  # and so many for machines on a sample, where no method has a point
-STALL, PROGRESS = 50, 1e-3  # stalled: that many reports reduce the gap by less than this share of it
 ROUNDING = "it is limited by rounding. Rescale the kernels to a mean diagonal near one, or centre them"
 STALLED = f"its bounds no longer come nearer: {ROUNDING}"
 ROUNDED = f"its bounds meet the tolerance only without their rounding errors: {ROUNDING}"
-LARGEST_CERTIFICATE_SHARE = 0.3  # of a time limit: the most that is reserved for the certificate
+
+
+@dataclass(frozen=True)
+class Patience:
+    """The tuned numbers of a call: seconds, and factors of predicted or of spent seconds."""
+
+    # A call may exceed its time limit by half a second and a tenth of it. A certificate may use these seconds
+    # and this share of the limit, and so may reading the problem, and the last resort: the certificate
+    # without solvers and training.
+    grace: tuple[float, float] = (0.12, 0.02)
+    last: tuple[float, float] = (0.2, 0.05)  # and these for machines on a sample, where no method has a point
+    reserved: float = 0.3  # share of a time limit: the most that is reserved for the certificate
+    # bounds have stalled where so many reports reduce the gap by less than this share of it
+    stall: int = 50
+    progress: float = 1e-3
+    # After the first method, a method is run if its predicted seconds are at most the larger of two numbers:
+    # this factor times the seconds spent so far, and these seconds.
+    worthwhile: tuple[float, float] = (10.0, 60.0)
+    # A method is ended after the larger of two numbers: this factor times its predicted seconds, and these
+    # seconds, without the time that numba takes to compile functions. The numbers of the first method are
+    # larger, since all other methods are predicted to be slower.
+    overrun: tuple[float, float] = (3.0, 2.0)
+    first_overrun: tuple[float, float] = (10.0, 10.0)
+    compilation: float = (
+        2.0  # a conic certificate is started if this multiple of its predicted seconds is left
+    )
+    # a certificate with trained machines, if this multiple of the seconds of the one without is left
+    training: float = 2.0
+    # seconds of a training, measured: for each entry of the kernel, and over n^3 of its factorisation
+    training_entry: float = 1e-7
+    factorisation: float = 2e-11
+    passes: float = (
+        6e-7  # measured seconds for each entry of a matrix variable in a certificate without solver
+    )
+    value_share: float = 0.1  # of the allowed gap: the certified value may exceed the reported value by it
+    sample: int = 150  # points of the first sample of the last resort; the next ones are twice as large
+    sample_share: float = 0.9  # of the seconds left that the next sample may take
+
+
+PATIENCE = Patience()
 
 
 def listed(details: dict[str, Any]) -> Iterator[str]:
@@ -122,11 +157,6 @@ class Control(Call):
         return tuple(self._history)
 
     @property
-    def seconds_without_compilation(self) -> float:
-        """The seconds since the call began, less those of numba; predicted seconds compare with these."""
-        return self.seconds - self.compiling
-
-    @property
     def remaining_in_call(self) -> float:
         """The seconds until the time limit of the call and of those around it, infinite without one."""
         own = np.inf if self.time_limit is None else max(0.0, self.time_limit - self.seconds)
@@ -144,11 +174,11 @@ class Control(Call):
 
     @property
     def stalled(self) -> bool:
-        """Whether the last `STALL` reports have reduced upper - lower by less than the share `PROGRESS`."""
-        if self.iterations <= STALL:
+        """Whether the last `Patience.stall` reports have hardly reduced upper - lower."""
+        if self.iterations <= PATIENCE.stall:
             return False
-        distances = [self._history[k][2] - self._history[k][1] for k in (-1 - STALL, -1)]
-        return bool(distances[1] > (1 - PROGRESS) * distances[0])
+        distances = [self._history[k][2] - self._history[k][1] for k in (-1 - PATIENCE.stall, -1)]
+        return bool(distances[1] > (1 - PATIENCE.progress) * distances[0])
 
     def stall(self) -> bool:
         """Say that the bounds no longer come nearer, if they do not; return whether they do not."""
@@ -170,7 +200,7 @@ class Control(Call):
         self._budget_end = self.began + self.seconds + budget
         self._deadline = self._allowance = np.inf
         if self.time_limit is not None:
-            reserved = min(certification, LARGEST_CERTIFICATE_SHARE * self.time_limit)
+            reserved = min(certification, PATIENCE.reserved * self.time_limit)
             self._deadline = self.began + self.time_limit - reserved
         self.show(f"{method}: before its first bounds")
         return self
@@ -186,7 +216,7 @@ class Control(Call):
         finally:
             self.certify_seconds += self.seconds - began
 
-    def exceed_limit(self, by: tuple[float, float] = GRACE, *, last: bool = False) -> None:
+    def exceed_limit(self, by: tuple[float, float] = PATIENCE.grace, *, last: bool = False) -> None:
         """Let a certificate, or other work, exceed the time limit by seconds and a share of it.
 
         It is HURRY seconds after Ctrl-C. The `last` resort has no deadline: a machine that others use too
@@ -204,7 +234,7 @@ class Control(Call):
     def last_seconds(self) -> float:
         """The seconds that the last resort may take, as predicted."""
         left = 0.0 if self.hurried else min(self.remaining_in_call, self.time_limit or 0.0)
-        return left + self._excess(*LAST)
+        return left + self._excess(*PATIENCE.last)
 
     def _excess(self, seconds: float, share: float) -> float:
         """Return by how many seconds a time limit may be exceeded, or an interruption."""

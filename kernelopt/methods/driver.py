@@ -12,7 +12,7 @@ from kernelopt.certificates.impossible import weights_that_grow
 from kernelopt.errors import KerneloptError, MethodError, SolverError, TimeLimitError
 from kernelopt.grams import check_leading_blocks
 from kernelopt.language.terms import terms
-from kernelopt.methods.control import LAST, ROUNDED, Control
+from kernelopt.methods.control import PATIENCE, ROUNDED, Control
 from kernelopt.methods.describe import solution_at
 from kernelopt.methods.fallback import fallback_outcome
 from kernelopt.methods.method import Method, Outcome
@@ -20,15 +20,6 @@ from kernelopt.methods.results import Result, better_result, certify_outcome
 from kernelopt.methods.solution import Solution
 from kernelopt.running import check
 from kernelopt.structure.structure import Structure
-
-# After the first method, a method is run if its predicted seconds are at most the larger of two numbers: this
-# factor times the seconds spent so far, and these seconds.
-WORTHWHILE_FACTOR, WORTHWHILE_SECONDS = 10.0, 60.0
-# A method is ended after the larger of two numbers: this factor times its predicted seconds, and these
-# seconds. The time that numba takes to compile functions is not counted.
-OVERRUN, SMALLEST_BUDGET = 3.0, 2.0
-# These numbers of the first method are larger, since all other methods are predicted to be slower.
-FIRST_OVERRUN, SMALLEST_FIRST_BUDGET = 10.0, 10.0
 
 
 @dataclass(frozen=True)
@@ -82,11 +73,11 @@ def drive(structure: Structure, candidates: Sequence[Candidate], control: Contro
     named = any(value is not None for value in given) and not control.ended_by_caller
     useful = sequence.found and (sequence.trained or not control.ended_by_caller)
     if not useful and isinstance(sequence.failure, SolverError | None) and not named:
-        control.exceed_limit(LAST)
+        control.exceed_limit(PATIENCE.last)
         control.delay_interrupts()
         outcome = None
         with control:
-            outcome = fallback_outcome(structure)
+            outcome = fallback_outcome(structure, control)
         if outcome is not None:
             sequence.take(control.method or "none", outcome)
     if not sequence.found or sequence.best is None:
@@ -122,10 +113,14 @@ class MethodSequence:
         self.overtime: Candidate | None = None
 
     @property
+    def met(self) -> bool:
+        """Whether the tolerance is met."""
+        return self.best is not None and self.best.certificate.gap <= self.control.tol
+
+    @property
     def done(self) -> bool:
         """Whether the tolerance is met, or the caller has ended the call."""
-        met = self.best is not None and self.best.certificate.gap <= self.control.tol
-        return met or self.control.ended_by_caller
+        return self.met or self.control.ended_by_caller
 
     @property
     def found(self) -> bool:
@@ -135,12 +130,8 @@ class MethodSequence:
     @property
     def trained(self) -> bool:
         """Whether the best point has a machine other than a constant, or the tolerance is met without one."""
-        if self.best is None:
-            return False
-        found = self.best.certificate
-        return (
-            found.gap <= self.control.tol or not found.machines or any(m.alpha.any() for m in found.machines)
-        )
+        machines = () if self.best is None else self.best.certificate.machines
+        return self.met or not machines or any(machine.alpha.any() for machine in machines)
 
     @property
     def first(self) -> bool:
@@ -155,25 +146,26 @@ class MethodSequence:
         """
         if self.found and weights_that_grow(self.structure):
             return False
-        spent = self.control.seconds_without_compilation
-        acceptable = max(WORTHWHILE_FACTOR * spent, WORTHWHILE_SECONDS)
-        return self.first or candidate.seconds <= min(acceptable, self.control.remaining_in_call)
+        control, (factor, seconds) = self.control, PATIENCE.worthwhile
+        acceptable = max(factor * (control.seconds - control.compiling), seconds)
+        return self.first or candidate.seconds <= min(acceptable, control.remaining_in_call)
 
     def budget(self, candidate: Candidate, later: Sequence[Candidate]) -> float:
         """Return the seconds after which a method is ended and the next one starts.
 
         They are infinite for the first method if no later method is predicted to be that fast.
         """
-        if not self.first:
-            return max(OVERRUN * candidate.seconds, SMALLEST_BUDGET)
-        budget = max(FIRST_OVERRUN * candidate.seconds, SMALLEST_FIRST_BUDGET)
-        return budget if any(other.seconds <= budget for other in later) else np.inf
+        factor, seconds = PATIENCE.first_overrun if self.first else PATIENCE.overrun
+        budget = max(factor * candidate.seconds, seconds)
+        return np.inf if self.first and all(other.seconds > budget for other in later) else budget
 
     def run(self, candidate: Candidate, budget: float) -> None:
         """Run a method from the best point so far, and certify its outcome."""
         control, first = self.control, self.first
+        outcome: Outcome | None = None  # if it is ended before it has a point
         try:
-            outcome = run(candidate, control, budget)
+            with control.running(candidate.method.name, candidate.certification, budget):
+                outcome = candidate.method.run(candidate.match, control)
         except (MethodError, SolverError) as error:
             self.failure = self.failure or error
             return
@@ -197,18 +189,12 @@ class MethodSequence:
 
     def conclude(self, candidate: Candidate) -> None:
         """Add what follows from a certificate within the tolerance to the details of the outcome."""
-        best, control = self.best, self.control
-        if best is None or not self.done or control.ended_by_caller:
+        control = self.control
+        if self.best is None or not self.met or control.ended_by_caller:
             return
         with control.certifying(), control:
-            best.outcome.details |= candidate.method.conclusions(candidate.match, best.certificate)
-
-
-def run(candidate: Candidate, control: Control, budget: float) -> Outcome | None:
-    """Run a method for at most `budget` seconds; return None if it was ended before it had a point."""
-    with control.running(candidate.method.name, candidate.certification, budget):
-        return candidate.method.run(candidate.match, control)
-    return None
+            more = candidate.method.conclusions(candidate.match, self.best.certificate)
+            self.best.outcome.details |= more
 
 
 def no_point_error(control: Control) -> BaseException:

@@ -17,7 +17,7 @@ from kernelopt.language.combination import Combination
 from kernelopt.language.terms import terms
 from kernelopt.language.triplets import TripletGains
 from kernelopt.methods.describe import warn_caller
-from kernelopt.methods.selection import applicable, registered
+from kernelopt.methods.selection import judged
 from kernelopt.methods.sizing import Size, size
 from kernelopt.plain_tables import html_table
 from kernelopt.structure.affine import flat
@@ -81,10 +81,9 @@ def without_kernel(structure: Structure) -> str:
 def undeclared_signs(structure: Structure) -> list[str]:
     """Return advice for every weight whose sign is stated by a constraint and not by an attribute."""
     found: dict[str, None] = {}
-    problem = structure.problem
     positive_ids = {
         id(c.args[1])
-        for c in problem.constraints
+        for c in structure.problem.constraints
         if isinstance(c, Inequality) and is_constant_zero(c.args[0])
     }
     for term in structure.risks:
@@ -183,13 +182,12 @@ def explain(problem: cp.Problem) -> Explanation:
 
 def methods(structure: Structure) -> Iterator[str]:
     """Yield a line on every method: first those that apply, the fastest first, then why the others do not."""
-    for found in applicable(structure):
+    able, refused = judged(structure)
+    for found in able:
         parts = [f"applies, about {found.seconds:.2g} s", found.method.remark(found.match)]
         yield f"method {found.method.name!r}: {'; '.join(filter(None, parts))}"
-    for method in registered().values():
-        why_not = method.match(structure)
-        if isinstance(why_not, str):
-            yield f"method {method.name!r}: no: {why_not}"
+    for name, why_not in refused.items():
+        yield f"method {name!r}: no: {why_not}"
 
 
 def compared(problem: cp.Problem) -> Iterator[str]:

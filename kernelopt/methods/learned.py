@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +14,7 @@ from kernelopt.grams import Grams, IdentityStorage
 from kernelopt.grams.storage import numbered
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
-from kernelopt.validation import Array, as_float_array, bare, is_real, numeric, shown
+from kernelopt.validation import Array, as_float_array, numeric, whole
 
 AnyMachine = TypeVar("AnyMachine")
 
@@ -105,6 +104,15 @@ class Learned:
         """The weights of the kernels except the ridge, or None where the kernel is no combination."""
         return np.concatenate([p.weights for p in self.own]) if self.own and self.combined else None
 
+    def crossed(self, cross: ArrayLike, caller: str) -> tuple[Array, Array]:
+        """Return checked kernels between new points and the N points, and their weights."""
+        if self.weights is None:
+            raise InputError(
+                "new points need a combination of kernels, got a kernel that is none. Learn with the new "
+                "points among the N and read `kernel`."
+            )
+        return crossed(cross, self.weights.size, (self.n, self.n_points), caller), self.weights
+
     @property
     def coefficients(self) -> Array:
         """The vectors c_m of the kernels except the ridge, shape (m, n)."""
@@ -127,7 +135,7 @@ class Learned:
         return f"{self.loss or ('a risk' if self.n else 'a kernel')} on {trained}{self.n_points} points"
 
 
-def weights_of(learned: Sequence[Combination], nodes: Sequence[Risk] = ()) -> Any:
+def weights_of(learned: Sequence[Any], nodes: Sequence[Risk] = ()) -> Any:
     """Return the weights of all machines: one array if they share the weights, else one per machine.
 
     Parameters
@@ -162,45 +170,27 @@ def weight_variables(node: Risk) -> tuple[int, ...]:
     return tuple(ids)
 
 
-class Combination(Protocol):
-    """A learned combination of kernels on N points, the first n of them labelled."""
+def crossed(cross: ArrayLike, m: int, sizes: tuple[int, int], caller: str) -> Array:
+    """Return checked kernels between new points and the N points, or their first n, the labelled ones.
 
-    @property
-    def weights(self) -> Array | None:
-        """The weights of the kernels, shape (m,)."""
-
-    @property
-    def n(self) -> int:
-        """The number of labelled points, 0 where only a kernel was learned."""
-
-    @property
-    def n_points(self) -> int:
-        """The number of points."""
-
-
-def crossed(cross: ArrayLike, machine: Combination, caller: str) -> tuple[Array, Array]:
-    """Return checked cross kernels and the weights they belong to; `caller` names the method in messages."""
-    weights, n, n_points = machine.weights, machine.n or machine.n_points, machine.n_points
-    if weights is None:
-        raise InputError(
-            "new points need a combination of kernels, got a kernel that is none. Learn with the new points "
-            "among the N and read `kernel`."
-        )
+    `sizes` are n, zero where only a kernel was learned, and N; `caller` names the method in messages.
+    """
+    n, n_points = sizes[0] or sizes[1], sizes[1]
     try:
         stack = numeric(cross, "cross")
         got = f"an array of shape {stack.shape}"
     except ShapeError:  # the user has passed points that are no numbers, such as the nodes of a graph
         stack = np.empty(0)
         got = f"a {type(cross).__name__}" + (f" of {len(cross)}" if isinstance(cross, Sequence) else "")
-    if stack.ndim != 3 or len(stack) != weights.size or stack.shape[2] not in (n, n_points):
+    if stack.ndim != 3 or len(stack) != m or stack.shape[2] not in (n, n_points):
         cure = (
             "Use grams.cross(X_new)." if stack.ndim == 3 else f"For points X call {caller}(grams.cross(X))."
         )
         raise ShapeError(
-            f"cross must have shape (m, n_new, N) with m = {weights.size} and N = {n_points} (or the first "
+            f"cross must have shape (m, n_new, N) with m = {m} and N = {n_points} (or the first "
             f"{n}), got {got}. {cure}"
         )
-    return as_float_array(stack, "cross"), weights
+    return as_float_array(stack, "cross")
 
 
 def values(cross: Array, weights: Array, coefficients: Array) -> Array:
@@ -223,14 +213,11 @@ def chosen_machine(machines: Sequence[AnyMachine], risk: int | None) -> AnyMachi
             f"risk must be given where there are several, got None for {last + 1} machines ({listed}). "
             f"Pass risk=0..{last}."
         )
-    chosen = 0 if risk is None else bare(risk)
-    if not is_real(chosen) or not isinstance(chosen, numbers.Integral) or not 0 <= int(chosen) <= last:
-        raise ParameterError(
-            f"risk must be an integer from 0 to {last}, got {shown(chosen)}. Pass risk=0..{last}."
-            if last
-            else f"risk must be 0, as there is one machine, got {shown(chosen)}. Leave it out."
-        )
-    return machines[int(chosen)]
+    wanted = f"an integer from 0 to {last}"
+    chosen = 0 if risk is None else whole(risk, "risk", 0, wanted)
+    if chosen > last:
+        raise ParameterError(f"risk must be {wanted}, got {chosen}. Pass risk=0..{last}.")
+    return machines[chosen]
 
 
 def single(values: list[Any]) -> Any:

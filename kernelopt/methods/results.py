@@ -15,21 +15,13 @@ from kernelopt.certificates.gap import floor
 from kernelopt.certificates.lower.choices import signed_bound
 from kernelopt.errors import Stopped
 from kernelopt.learner import BlockMachine, Machine
-from kernelopt.methods.control import Control
+from kernelopt.methods.control import PATIENCE, Control
 from kernelopt.methods.method import Outcome
 from kernelopt.methods.sizing import certification_seconds
 from kernelopt.numerics.decompositions import PAIRS, VALUES
 from kernelopt.structure.evaluation import Given
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.validation import Array
-
-COMPILATION_MARGIN = 2.0  # a conic certificate is started if this multiple of its predicted seconds is left
-# A certificate with trained machines is started if this multiple of the seconds of the one without is left.
-TRAINING_MARGIN = 2.0
-# Measured seconds of a training: for each entry of the combined kernel, and times n^3 of its factorisation.
-TRAINING_ENTRY, FACTORISATION = 1e-7, 2e-11
-PASSES = 6e-7  # measured seconds for each entry of a matrix variable in a certificate without a solver
-VALUE_SHARE = 0.1  # of the allowed gap, by which the certified value may exceed the reported value
 
 
 @dataclass(frozen=True)
@@ -50,9 +42,9 @@ def certify_outcome(structure: Structure, outcome: Outcome, control: Control) ->
 
     First the certificate is computed with the machines of the outcome. It is returned if its gap meets the
     tolerance and its value is about as good as the method reported. Otherwise a second certificate is
-    computed with machines trained at the kernels of the point, and the better of the two is returned. If the
-    time runs out, the certificate is computed without training and without a conic solver, or is None where
-    the time does not suffice for that either.
+    computed with machines trained at the kernels of the point, and the better value and the better bound of
+    the two are returned. If the time runs out, the certificate is computed without training and without a
+    conic solver, or is None where the time does not suffice for that either.
     """
     if outcome.certificate is not None:
         return with_better_bound(structure, outcome.certificate, signed_bound(structure).value)
@@ -66,23 +58,23 @@ def certify_outcome(structure: Structure, outcome: Outcome, control: Control) ->
     given = outcome.machines or (None if alphas is None else [(a, None) for a in alphas])
     best: Certificate | None = None
     # A compilation by cvxpy cannot be interrupted, so none is started without enough time.
-    if COMPILATION_MARGIN * certification_seconds(structure) > control.remaining:
+    if PATIENCE.compilation * certification_seconds(structure) > control.remaining:
         return certificate_without_solver(structure, outcome, given, control)
     with control:
         if given is not None:
             began = control.seconds
             best = certificate_at(structure, outcome.point, choices, given=given)
             worse = structure.sign * attained(structure, best) - control.upper
-            if best.gap <= control.tol and not worse > VALUE_SHARE * control.allowed:
+            if best.gap <= control.tol and not worse > PATIENCE.value_share * control.allowed:
                 return best
             if control.hurried and best.feasible:  # training may take longer than the second that is left
                 return with_better_bound(structure, best, outcome.lower)
             # Training factorises the combined kernels, which cannot be interrupted.
             least = max(control.seconds - began, training_seconds(structure))
-            if TRAINING_MARGIN * least > control.remaining:
+            if PATIENCE.training * least > control.remaining:
                 raise Stopped
         trained = certificate_at(structure, outcome.point, choices)
-        return trained if best is None or is_better(structure, trained, best) else best
+        return trained if best is None else combined_certificate(structure, best, trained)
     if best is None:
         return certificate_without_solver(structure, outcome, given, control)
     return with_better_bound(structure, best, outcome.lower)
@@ -91,7 +83,7 @@ def certify_outcome(structure: Structure, outcome: Outcome, control: Control) ->
 def training_seconds(structure: Structure) -> float:
     """Return the predicted seconds of a training at stored kernels for all risks."""
     sizes = [(len(term.kernels), term.learner.n) for term in structure.risks]
-    return sum(count * (TRAINING_ENTRY * n**2 + FACTORISATION * n**3) for count, n in sizes)
+    return sum(count * (PATIENCE.training_entry * n**2 + PATIENCE.factorisation * n**3) for count, n in sizes)
 
 
 def bounded_certificate(
@@ -126,7 +118,7 @@ def certificate_without_solver(
 def matrix_seconds(structure: Structure) -> float:
     """Return the predicted seconds of a certificate over PSD variables, with two decompositions of each."""
     orders = [float(v.shape[0]) for v in structure.variables if v.attributes["PSD"]]
-    return sum(PASSES * n**2 + (VALUES + PAIRS) * n**3 for n in orders)
+    return sum(PATIENCE.passes * n**2 + (VALUES + PAIRS) * n**3 for n in orders)
 
 
 def closed_certificate(
@@ -159,12 +151,6 @@ def attained(structure: Structure, certificate: Certificate) -> float:
     return certificate.lower if structure.maximize else certificate.upper
 
 
-def is_better(structure: Structure, new: Certificate, old: Certificate) -> bool:
-    """Whether (upper - lower, value) of the new certificate is lexicographically smaller."""
-    values = (structure.sign * attained(structure, c) for c in (new, old))
-    return (new.absolute_gap, next(values)) < (old.absolute_gap, next(values))
-
-
 def with_better_bound(structure: Structure, certificate: Certificate, lower: float) -> Certificate:
     """Return the certificate with `lower` as its bound by duality, if that is a better bound.
 
@@ -179,18 +165,19 @@ def with_better_bound(structure: Structure, certificate: Certificate, lower: flo
     return certificate
 
 
-def combined_certificate(structure: Structure, best: Certificate, other: Certificate) -> Certificate:
-    """Return the certificate `best`, with the bound by duality of `other` if that is better."""
+def combined_certificate(structure: Structure, one: Certificate, two: Certificate) -> Certificate:
+    """Return the certificate with the better value, with the better of the two bounds by duality."""
+    first = structure.sign * attained(structure, one) <= structure.sign * attained(structure, two)
+    best, other = (one, two) if first else (two, one)
     certificate = with_better_bound(structure, best, -other.upper if structure.maximize else other.lower)
-    if certificate.absolute_gap < best.absolute_gap:
-        assumes = tuple(dict.fromkeys(best.assumes + other.assumes))
-        return replace(certificate, alphas=other.alphas, route=other.route, assumes=assumes)
-    return certificate
+    if certificate is best:
+        return best
+    assumes = tuple(dict.fromkeys(best.assumes + other.assumes))
+    return replace(certificate, alphas=other.alphas, route=other.route, assumes=assumes)
 
 
 def better_result(structure: Structure, one: Result, two: Result) -> Result:
     """Return the result with the better point, with the better of the two bounds by duality."""
-    values = [structure.sign * attained(structure, r.certificate) for r in (one, two)]
-    best, other = (two, one) if values[1] < values[0] else (one, two)
-    certificate = combined_certificate(structure, best.certificate, other.certificate)
+    certificate = combined_certificate(structure, one.certificate, two.certificate)
+    best = one if certificate.point is one.certificate.point else two
     return replace(best, certificate=certificate, stopped=two.stopped)

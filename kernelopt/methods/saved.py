@@ -103,8 +103,8 @@ class SavedMachine:
     def _cross(self, X: Any, caller: str) -> tuple[Index, Array]:
         """Return the numbers of the kernels with a weight, and these between new points and the support."""
         if self.storage is None:
-            stack, weights = crossed(X, self, caller)
-            return np.arange(weights.size), stack[:, :, self.support]
+            stack = crossed(X, self.weights.size, (self.n, self.n_points), caller)
+            return np.arange(len(stack)), stack[:, :, self.support]
         used = np.flatnonzero(self.weights)
         used = used if used.size else np.arange(1)
         return used, self.storage.subset(used).cross(X)

@@ -92,7 +92,7 @@ def named(name: str) -> Method:
     return methods[name]
 
 
-def with_options(method: Method, options: dict[str, Any], taken: Collection[str]) -> Method:
+def configured(method: Method, options: dict[str, Any], taken: Collection[str]) -> Method:
     """Return a copy of a method with the given values of its options.
 
     `taken` lists the options that the calling function takes. Error messages name no others.
@@ -139,8 +139,8 @@ def candidates(
                 f"the options {', '.join(options)} must be those of one method that applies, got a mixture. "
                 f"Name the method: {', '.join(map(repr, names)) or 'none applies'}."
             )
-        return [replace(c, method=with_options(c.method, options, taken)) for c in able], lambda: names
-    single = with_options(named(method) if not isinstance(method, Method) else method, options, taken)
+        return [replace(c, method=configured(c.method, options, taken)) for c in able], lambda: names
+    single = configured(named(method) if not isinstance(method, Method) else method, options, taken)
     match = single.match(structure)
     if isinstance(match, str):
         raise MethodError(
@@ -151,9 +151,15 @@ def candidates(
 
 def applicable(structure: Structure) -> list[Candidate]:
     """Return the registered methods that apply, in the order in which they are tried."""
-    found = [(method, method.match(structure)) for method in list(registered().values())]
-    able = [candidate(structure, method, match) for method, match in found if not isinstance(match, str)]
-    return sorted(able, key=preference)
+    return judged(structure)[0]
+
+
+def judged(structure: Structure) -> tuple[list[Candidate], dict[str, str]]:
+    """Return the methods that apply, in the order in which they are tried, and why the others do not."""
+    matches = [(method, method.match(structure)) for method in list(registered().values())]
+    able = [candidate(structure, method, match) for method, match in matches if not isinstance(match, str)]
+    refused = {method.name: match for method, match in matches if isinstance(match, str)}
+    return sorted(able, key=preference), refused
 
 
 def names_of(found: Collection[Candidate]) -> tuple[str, ...]:

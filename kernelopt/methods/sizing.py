@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kernelopt.certificates.certificate import BoundedProblem
 from kernelopt.conic.costs import Cones
 from kernelopt.structure.combined.cone import read_combined_cone
-from kernelopt.structure.counting import of_constraint, of_risk, of_user, risk_stacks
+from kernelopt.structure.counting import count_user, risk_stacks
 from kernelopt.structure.structure import Structure, kept_in_structure
 
 CONIC_SOLVES = 2  # of the relaxation, for a lower bound: most problems need one correction of the multipliers
@@ -30,11 +30,8 @@ class Size:
         Columns of the stacked factors of the risks that are second-order-cone expressions.
     nonzeros : int
         Non-zero entries of those factors.
-    variables : int
     cones : Cones
         The cones of the explicit problem.
-    relaxed : Cones or None
-        The cones of the problem that bounds it from below; None where no conic solve is needed.
     certification_seconds : float
         Predicted time of a lower bound: conic solves with affine minorants in place of the risks.
     """
@@ -42,25 +39,13 @@ class Size:
     semidefinite: tuple[int, ...]
     coordinates: int
     nonzeros: int
-    variables: int
     cones: Cones
-    relaxed: Cones | None
     certification_seconds: float
 
     @property
     def order(self) -> int:
         """The largest order of a semidefinite cone, 0 if there is none."""
         return max(self.semidefinite, default=0)
-
-    @property
-    def interior_seconds(self) -> float:
-        """Predicted time of an interior-point solve, including the compilation."""
-        return self.cones.compilation_seconds + self.cones.interior_seconds
-
-    @property
-    def first_order_seconds(self) -> float:
-        """Predicted time of a first-order solve, including the compilation; within a factor of ten."""
-        return self.cones.compilation_seconds + self.cones.first_order_seconds
 
     @property
     def seconds(self) -> float:
@@ -86,20 +71,17 @@ def certification_seconds(structure: Structure) -> float:
 @kept_in_structure
 def size(structure: Structure) -> Size:
     """Return the size of the explicit form of a problem, without evaluating a kernel."""
-    problem = structure.problem
-    explicit = of_user(problem, structure.user_variables)
+    explicit = count_user(structure.problem, structure.user_variables)
     factors: list[tuple[int, int]] = []  # columns and rows of the stacked factors of each stack of kernels
     for term in structure.risks:
         stacks = risk_stacks(term.node)
-        explicit += of_risk(term.node, stacks)
+        explicit.risk(term.node, stacks)
         factors += [(sum(columns for columns, _ in stack), term.learner.n) for stack in stacks]
     return Size(
-        explicit.semidefinite,
+        tuple(explicit.semidefinite),
         sum(columns for columns, _ in factors),
         sum(columns * rows for columns, rows in factors),
-        sum(v.size for v in problem.variables()),
-        explicit,
-        relaxed_cones(structure),
+        explicit.cones(),
         certification_seconds(structure),
     )
 
@@ -109,11 +91,13 @@ def relaxed_cones(structure: Structure) -> Cones | None:
     """Return the cones of the problem without its risks; None where its minimum has a closed form."""
     if has_closed_form(structure):
         return None
-    found = of_user(structure.problem, structure.user_variables)
+    count = count_user(structure.problem, structure.user_variables)
     for term in structure.risks:  # a risk is replaced by the positive part of an affine function
-        weights = sum(v.size for K in term.kernels for v in K.variables())
-        found += Cones(rows=2, nonzeros=2 * weights)
-    return sum(map(of_constraint, structure.domains), found)
+        count.rows += 2
+        count.nonzeros += 2 * sum(v.size for K in term.kernels for v in K.variables())
+    for constraint in structure.domains:
+        count.constraint(constraint)
+    return count.cones()
 
 
 def has_closed_form(structure: Structure) -> bool:
@@ -124,8 +108,10 @@ def has_closed_form(structure: Structure) -> bool:
     """
     if isinstance(structure.problem, BoundedProblem):
         return True
-    objective = structure.objective
-    if objective is None or objective.terms or structure.domains or any(structure.constrained):
+    if structure.unset:  # a coefficient without a value may have either sign
+        return False
+    rest = structure.objective.rest
+    if rest is None or not rest.is_affine() or structure.domains or any(structure.constrained):
         return False
     if not isinstance(read_combined_cone(structure), str):
         return True

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from kernelopt.errors import InputError
 from kernelopt.figures import draw_histories, new_axes
 from kernelopt.methods.control import listed
-from kernelopt.methods.learned import Learned, Part, chosen_machine, crossed, single, values, weights_of
+from kernelopt.methods.learned import Learned, Part, chosen_machine, single, values, weights_of
 from kernelopt.methods.saved import Solved, saved
 from kernelopt.plain_tables import html_table
 from kernelopt.records import write
@@ -160,7 +160,7 @@ class Solution(Solved):
                 "without kernel functions: it need not be positive semidefinite there. Learn with the new "
                 "points among the N (unlabelled, after the labelled ones) and call decision_function()."
             )
-        stack, weights = crossed(cross, machine, "decision_function")
+        stack, weights = machine.crossed(cross, "decision_function")
         return machine.intercept + values(stack[:, :, :n], weights, machine.coefficients)
 
     def kernel_at(self, cross: ArrayLike, *, risk: int | None = None) -> Array:
@@ -175,7 +175,7 @@ class Solution(Solved):
         """
         if not self.learned:
             raise InputError("this problem has no combination of kernels, so there is none at new points.")
-        stack, weights = crossed(cross, chosen_machine(self.learned, risk), "kernel_at")
+        stack, weights = chosen_machine(self.learned, risk).crossed(cross, "kernel_at")
         return np.asarray(np.tensordot(weights, stack, 1))
 
     def save(self, path: str | os.PathLike[str]) -> Path:

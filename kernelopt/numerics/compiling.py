@@ -79,13 +79,12 @@ def stamp(package: Path) -> list[tuple[str, float, int]]:
 
 
 class NumbaClock(threading.local):
-    """The seconds that numba has taken in this thread, except those in which compiled code ran.
+    """Counts for the running calls the seconds that numba takes in this thread, without those of its code.
 
     They are the seconds of its import, of compiling, and of reading machine code from the disk. They occur
     once in a process, or once on a machine, so that predicted times of methods do not contain them.
     """
 
-    seconds = 0.0
     _depth, _started, _line = 0, 0.0, ""
 
     def start(self) -> None:
@@ -99,9 +98,7 @@ class NumbaClock(threading.local):
         """Stop the clock when every start has been followed by a stop."""
         self._depth -= 1
         if not self._depth:
-            seconds = time.perf_counter() - self._started
-            self.seconds += seconds
-            count_compilation(seconds)
+            count_compilation(time.perf_counter() - self._started)
             say(self._line)
 
 

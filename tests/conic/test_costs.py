@@ -134,16 +134,15 @@ def test_more_of_anything_costs_more():
 
 
 def test_a_closed_form_costs_nothing():
-    expected = size(weights())
-    assert expected.relaxed is None
-    assert expected.certification_seconds < expected.seconds
-    assert size(signed()).relaxed is None
-    assert size(signed()).certification_seconds < size(signed()).seconds
+    for problem in (weights(), signed()):
+        assert sizing.relaxed_cones(Structure(problem)) is None
+        assert size(problem).certification_seconds < size(problem).seconds
     bounded = signed()
     bounded = cp.Problem(bounded.objective, [*bounded.constraints, bounded.variables()[0] <= 1])
-    assert size(bounded).relaxed.semidefinite[0] == N  # K >> 0 stays, the risk's own cone goes
-    assert size(psd()).relaxed.semidefinite == (12,)
-    assert size(bounded).certification_seconds > 2 * size(bounded).relaxed.interior_seconds > 0
+    relaxed = sizing.relaxed_cones(Structure(bounded))
+    assert relaxed.semidefinite[0] == N  # K >> 0 stays, the risk's own cone goes
+    assert sizing.relaxed_cones(Structure(psd())).semidefinite == (12,)
+    assert size(bounded).certification_seconds > 2 * relaxed.interior_seconds > 0
 
 
 def test_the_cost_of_a_certificate_needs_no_count_of_the_explicit_problem():
@@ -155,8 +154,8 @@ def test_the_cost_of_a_certificate_needs_no_count_of_the_explicit_problem():
 
 
 def test_the_better_solver_is_predicted():
-    expected = size(signed())
-    assert expected.seconds == expected.interior_seconds
+    cones = size(signed()).cones
+    assert cones.solve_seconds == cones.interior_seconds
     whole = Cones((150,), rows=11325, columns=10, nonzeros=11325)
     assert whole.first_order_first
     assert whole.solve_seconds == whole.first_order_seconds

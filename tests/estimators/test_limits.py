@@ -6,7 +6,7 @@ import signal
 import time
 import warnings
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 
 import numpy as np
@@ -206,13 +206,14 @@ def test_the_certificate_of_a_sample_is_that_of_all_points(monkeypatch):
 
     n = 600
     A, b = make_classification(n, 6, n_informative=4, random_state=1)
-    monkeypatch.setattr(fallback, "SHARE", 0.0)
-    monkeypatch.setattr(results, "TRAINING_ENTRY", 1.0)  # a slow machine: none is trained on all points
+    monkeypatch.setattr(fallback, "PATIENCE", replace(fallback.PATIENCE, sample_share=1e-9))
+    slow = replace(results.PATIENCE, training_entry=1.0)  # a slow machine: none is trained on all points
+    monkeypatch.setattr(results, "PATIENCE", slow)
     with pytest.warns(ko.ConvergenceWarning, match=r"trained on 1\d\d of 600 points\. Give it more time"):
         model = es.MKLClassifier(KERNELS, time_limit=10.0, method=Late()).fit(A, b)
     best = es.MKLClassifier(KERNELS, tol=1e-6).fit(A, b).certificate_
     found = model.certificate_
-    assert 0 < model.support_.size <= fallback.FIRST_SAMPLE + 40
+    assert 0 < model.support_.size <= fallback.PATIENCE.sample + 40
     assert found.lower <= best.upper and best.lower <= found.upper
     assert found.lower > 0 and found.upper < 1.0 * n  # the value of f = 0 is at least that of the rarer class
     assert model.score(A, b) > 0.6

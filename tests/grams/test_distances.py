@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -147,13 +149,13 @@ def test_distances_are_computed_once_for_all_kernels_of_a_distance(metric, kerne
         assert calls[2:] == [(metric, N)]
 
 
-@every("margin, whole", [(results.TRAINING_MARGIN, True), (np.inf, False)])
+@every("margin, whole", [(results.PATIENCE.training, True), (np.inf, False)])
 def test_machines_are_trained_for_a_certificate_only_where_the_time_suffices(margin, whole):
     """Their kernels are evaluated whole, which cannot be interrupted. An infinite margin has no time left."""
     kernels = [Counting(), Counting()]
     problem = lp_norm.primal(ko.Grams.from_kernels(kernels, X), labels(N), p=1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(results, "TRAINING_MARGIN", margin)
+        patch.setattr(results, "PATIENCE", replace(results.PATIENCE, training=margin))
         with pytest.warns(ko.ConvergenceWarning):
             solution = problem.solve("interleaved", tol=1e-13, time_limit=1000, chunk=4, max_chunks=5)
     assert np.isfinite(solution.certificate.gap) and solution.certificate.feasible

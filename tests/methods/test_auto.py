@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import ClassVar
 
@@ -247,7 +247,7 @@ class Slow(Refusing):
 
 
 def test_a_first_method_that_takes_much_longer_than_predicted_is_ended_for_the_next(registered, monkeypatch):
-    monkeypatch.setattr(driver, "SMALLEST_FIRST_BUDGET", 0.2)
+    monkeypatch.setattr(driver, "PATIENCE", replace(driver.PATIENCE, first_overrun=(10.0, 0.2)))
     asked = registered(Slow())
     solution = norm_ball(14, 3, 2.0).solve()
     assert asked == ["slow"]
@@ -257,7 +257,7 @@ def test_a_first_method_that_takes_much_longer_than_predicted_is_ended_for_the_n
 def test_a_slow_method_gets_its_time_where_no_other_is_better(registered, monkeypatch):
     for name in list(METHODS):
         monkeypatch.delitem(METHODS, name)
-    monkeypatch.setattr(driver, "SMALLEST_FIRST_BUDGET", 0.2)
+    monkeypatch.setattr(driver, "PATIENCE", replace(driver.PATIENCE, first_overrun=(10.0, 0.2)))
     asked = registered(Slow(), Refusing())
     with pytest.warns(ko.ConvergenceWarning):
         solution = norm_ball(14, 3, 2.0).solve()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
+from dataclasses import replace
 from functools import cache
 
 import cvxpy as cp
@@ -15,6 +16,7 @@ import pytest
 
 import kernelopt as ko
 from formulations import similarity, triplet_lp
+from formulations.triplet_lp.planted import labelled_triplets
 from kernelopt import running
 from kernelopt.language.learner import Learner
 from kernelopt.methods import describe, fallback
@@ -28,8 +30,7 @@ from tests.problems import points
 
 
 def semidefinite_design(rng):
-    triplets = ko.sample_triplets(np.repeat([0, 1], 6), 30, random_state=rng)
-    X = rng.normal(size=(12, 2)) + 3 * np.outer(np.arange(12) > 5, [1, 0])
+    X, triplets = labelled_triplets(rng, 2)
     kernels = ko.Grams.from_kernels([ko.gaussian(0.3), ko.gaussian(1.0), ko.gaussian(3.0)], X)
     return triplet_lp.kernel_design(kernels, triplets, gamma1=0.05, gamma2=0.02, cone="psd")
 
@@ -133,7 +134,7 @@ def test_zero_is_psd_without_a_decomposition(monkeypatch):
 
 def test_before_the_sample_no_machine_of_several_kernels_is_trained(monkeypatch):
     n, trained, real = 60, [], Learner.train
-    monkeypatch.setattr(fallback, "FIRST_SAMPLE", 20)
+    monkeypatch.setattr(fallback, "PATIENCE", replace(fallback.PATIENCE, sample=20))
     monkeypatch.setattr(Learner, "train", lambda self, Ks: trained.append(self.n) or real(self, Ks))
     S = np.array([np.eye(n), np.ones((n, n)) / n])
     learning = similarity.restricted_spectral(S, np.resize([1.0, -1.0], n), rho=1.0, trace=1.0)

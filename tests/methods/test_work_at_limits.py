@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from functools import cache
 
 import cvxpy as cp
@@ -151,7 +152,7 @@ def test_the_normal_equations_are_formed_only_where_there_is_time(monkeypatch):
 
 
 def test_squares_of_variables_of_any_sign_are_no_powers_and_are_not_read(monkeypatch):
-    monkeypatch.setattr("kernelopt.structure.powers.affine", None)
+    monkeypatch.setattr("kernelopt.structure.recognition.affine", None)
     objective = cp.Minimize(cp.sum_squares(cp.Variable((3, 3), PSD=True) - np.eye(3)))
     assert read_learning(Structure(cp.Problem(objective))) is None
 
@@ -172,11 +173,11 @@ def test_a_last_certificate_over_matrices_needs_the_time_for_its_passes(monkeypa
     outcome = Outcome({X.id: np.eye(8)}, [np.zeros(8)])
     given = [(np.zeros(8), None)]
     assert results.certificate_without_solver(structure, outcome, given, control) is not None
-    monkeypatch.setattr(results, "PASSES", 1.0)
+    monkeypatch.setattr(results, "PATIENCE", replace(results.PATIENCE, passes=1.0))
     assert results.certificate_without_solver(structure, outcome, given, control) is None
     assert results.certificate_without_solver(structure, outcome, given, Control(1e-5, 1e3)) is not None
-    with closing(Call(time_limit=50.0)) as call, call:
-        assert fallback.fallback_outcome(structure) is None
+    with closing(Control(1e-5, 50.0)) as control, control:
+        assert fallback.fallback_outcome(structure, control) is None
 
 
 def test_the_machines_of_cutting_plane_need_no_training_at_the_limit(monkeypatch):

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.certificates.boxes import NO_BOXES, Box, Boxes
 from kernelopt.conic.compiled import flat_dual
 from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.structure.affine import flat
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.structure.trees import short
 from kernelopt.validation import Array, numeric, shown
+
+Bounds: TypeAlias = dict[Any, tuple[Array, Array]]
 
 
 def starting_point(
@@ -69,10 +70,10 @@ def not_finite(array: Array) -> str:
     return "NaN" if np.isnan(flat(array)).any() else "infinite entries"
 
 
-def as_bounds(structure: Structure, bounds: Any) -> Boxes:
-    """Return the bounds of the caller by the ids of the variables; infinite entries are no bounds."""
+def as_bounds(structure: Structure, bounds: Any) -> Bounds | None:
+    """Return the bounds of the caller, two arrays for each variable; infinite entries are no bounds."""
     if bounds is None:
-        return NO_BOXES
+        return None
     variables = structure.user_variables
     names = ", ".join(v.name() for v in variables)
     if not isinstance(bounds, Mapping) or not all(any(v is w for w in variables) for v in bounds):
@@ -80,7 +81,7 @@ def as_bounds(structure: Structure, bounds: Any) -> Boxes:
             f"bounds must be for variables of the problem ({names}), a dict of pairs (lower, upper), got "
             f"{shown(bounds)}. Pass the variables that the problem was built from."
         )
-    checked = dict[int, Box]()
+    checked: Bounds = {}
     for variable, sides in bounds.items():
         if not isinstance(sides, list | tuple | np.ndarray) or len(sides) != 2:
             raise ShapeError(
@@ -101,7 +102,7 @@ def as_bounds(structure: Structure, bounds: Any) -> Boxes:
                 f"{shown(upper)}. "
                 "Swap them."
             )
-        checked[variable.id] = Box(*(flat(np.broadcast_to(s, variable.shape)) for s in (lower, upper)))
+        checked[variable] = (lower, upper)
     return checked
 
 
