@@ -172,7 +172,7 @@ def bounded(problem: cp.Problem) -> float | None:
     relaxed = relaxation(structure, below)
     present = [v for v in structure.variables if any(v is w for w in relaxed.variables())]
     started = time.process_time()
-    conic_bound(relaxed, present, known_boxes(structure, None))
+    conic_bound(relaxed, present, known_boxes(structure))
     return time.process_time() - started
 
 

@@ -12,29 +12,16 @@ is l(alpha) - 1/2 alpha'K alpha, the value of the dual, plus the price of the we
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
 
+import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
 import kernelopt as ko
-from kernelopt.extend import Array, Planted, boolean, positive, whole
-
-SMALLEST_N = 6  # three pairs of points: with alpha between its bounds, at a bound, and at zero
-UNBOUNDED = 1e300  # larger bounds of a dual variable count as none
-
-
-def two_classes(rng: np.random.Generator, N: int, n: int) -> tuple[Array, Array]:
-    """Return N points in the plane, and labels of the first n by the first coordinate and some noise."""
-    X = rng.normal(size=(N, 2))
-    return X, np.where(X[:n, 0] + 0.3 * rng.normal(size=n) > np.median(X[:n, 0]), 1.0, -1.0)
-
-
-def labelled_kernels(rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return three kernels on sixteen points, twelve of them labelled, and the labels."""
-    X, y = two_classes(rng, 16, 12)
-    return np.asarray(ko.Grams.from_kernels([ko.gaussian(0.5), ko.gaussian(2.0), ko.linear()], X)), y
+from kernelopt.extend import Array, Entry, Planted, boolean, positive, whole
 
 
 @dataclass(frozen=True)
@@ -44,7 +31,8 @@ class Knobs:
     Attributes
     ----------
     n : int >= 6, even, default 10
-        Points with a label or target; the points of a problem without any.
+        Points with a label or target; the points of a problem without any. There are three pairs of points at
+        least: with alpha between its bounds, at a bound, and at zero.
     m : int >= 1, default 3
         Kernels, before duplicates. From three on the last one has weight zero at the optimum.
     unlabelled : int >= 0, default 2
@@ -69,7 +57,7 @@ class Knobs:
     infeasible: bool = False
 
     def __post_init__(self) -> None:
-        for name, low in {"n": SMALLEST_N, "m": 1, "unlabelled": 0, "duplicates": 0}.items():
+        for name, low in {"n": 6, "m": 1, "unlabelled": 0, "duplicates": 0}.items():
             whole(vars(self)[name], name, low, f"an integer from {low} on")
         for name in ("degenerate", "infeasible"):
             boolean(vars(self)[name], name)
@@ -97,13 +85,17 @@ class Knobs:
         """Which of the m kernels have a weight."""
         return (np.arange(self.m) < self.m - 1) | (self.m < 3)
 
-    def always_feasible(self, name: str) -> None:
-        """Raise if an infeasible problem is asked for of a formulation that always has a feasible point."""
-        if self.infeasible:
-            raise ko.errors.ParameterError(
-                f"{name} has a feasible point for all data, got infeasible=True. Leave it out, or plant a "
-                "hard margin."
-            )
+    @property
+    def level(self) -> Array:
+        """The size of a condition over its bound, for the m kernels: one where there is a weight.
+
+        For the others it is below one, or one if strict complementarity is to fail.
+        """
+        return np.where(self.active | self.degenerate, 1.0, 0.5)
+
+    def shared(self, weights: Array) -> Array:
+        """Return the weights of the stack: a kernel and its duplicate have one half each."""
+        return np.asarray((weights / np.bincount(self.owners))[self.owners])
 
     def sharp(self, rng: np.random.Generator) -> float:
         """Return the distance of a point from the next piece of its loss: positive, or zero if degenerate."""
@@ -148,8 +140,8 @@ def machine(rng: np.random.Generator, loss: ko.Loss, knobs: Knobs) -> Machine:
     y = signs if loss.kind == "labels" else np.zeros(n) if loss.kind == "targets" else np.ones(n)
     _, _, _, lower, upper = loss.curve(y)
     bound = np.where(signs > 0, upper, -lower)
-    bounded = bool((bound < UNBOUNDED).all())
-    unit = np.where(bound < UNBOUNDED, bound, 1.0)
+    bounded = bool((bound < np.inf).all())
+    unit = np.where(bound < np.inf, bound, 1.0)
     share = np.repeat(rng.uniform(0.15, 0.45, n // 2), 2)
     if loss.quadratic:
         share[2:4] = 1.0 if bounded else share[2:4]
@@ -166,15 +158,6 @@ def machine(rng: np.random.Generator, loss: ko.Loss, knobs: Knobs) -> Machine:
     )
     z = np.pad(alpha, (0, knobs.unlabelled))
     return Machine(y, alpha, z, g, float(z @ g), loss.dual_value(alpha, y))
-
-
-def begun(
-    rng: np.random.Generator, loss: ko.Loss, chosen: dict[str, Any], feasible: str
-) -> tuple[Knobs, Machine]:
-    """Return the options, of a formulation that always has a feasible point, and a learner at its optimum."""
-    knobs = Knobs(**chosen)
-    knobs.always_feasible(feasible)
-    return knobs, machine(rng, loss, knobs)
 
 
 def orthogonal_part(
@@ -204,28 +187,29 @@ def singular_kernel(rng: np.random.Generator, knobs: Knobs, z: Array, g: Array) 
 def kernels(
     rng: np.random.Generator,
     knobs: Knobs,
-    z: Array,
-    g: Array,
+    m: Machine,
     weights: Array,
     forms: Array,
-    trace: float | Literal["free", "enough"] = "free",
+    traces: Array | None = None,
+    total: float | None = None,
 ) -> Array:
-    """Return K_m with z'K_m z = forms_m, sum_m weights_m K_m z = g, and all traces equal to `trace`.
+    """Return K_m with z'K_m z = forms_m up to a common factor, and sum_m weights_m K_m z = g.
 
-    Weights and forms belong to the m kernels of `knobs`, with weights'forms = z'g. A kernel
-    K_m = g_m g_m' / s_m + R_m with R_m >> 0 has a trace of at least |g_m|^2 / s_m, and every larger one is
-    possible. "free" leaves the traces free, and "enough" chooses a fifth more, and one more, than the largest
-    of these numbers: then R_m is not small beside the first part, however large that is.
+    Weights and forms belong to the m kernels of `knobs`. A kernel K_m = g_m g_m' / s_m + R_m with R_m >> 0
+    has a trace of at least |g_m|^2 / s_m, and every larger one is possible. `traces` are given up to a
+    common factor, by which sum_m weights_m tr K_m is `total`; without it the factor is a fifth more, and one
+    more, than the least that is possible: then R_m is not small beside the first part, however large that is.
     """
+    z, g = m.z, m.g
     forms = forms * (float(z @ g) / float(weights @ forms))
     spread = 0.2 * np.linalg.norm(g) / np.sqrt(g.size) * rng.normal(size=(weights.size, g.size))
     spread -= np.outer(spread @ z, z) / (z @ z)
     spread -= (weights @ spread) / (float(weights.sum()) or np.inf)
     parts = np.outer(forms / float(z @ g), g) + spread  # z'g_m = forms_m, and sum_m weights_m g_m = g
-    least = (parts**2).sum(axis=1) / forms
-    if trace == "enough":
-        trace = 1.2 * float(least.max()) + 1.0
-    rests = [None if isinstance(trace, str) else trace - low for low in least]
+    least, rests = (parts**2).sum(axis=1) / forms, [None] * weights.size
+    if traces is not None:
+        enough = 1.2 * float((least / traces).max()) + 1.0
+        rests = list(traces * (enough if total is None else total / float(weights @ traces)) - least)
     pairs = zip(parts, forms, rests, strict=True)
     return np.array([np.outer(p, p) / s + orthogonal_part(rng, knobs, [z], rest) for p, s, rest in pairs])
 
@@ -259,8 +243,60 @@ def planted(formulation: ko.Formulation, value: float, alpha: Array | None, /, *
     return Planted(formulation, float(value), values, () if alpha is None else (alpha,))
 
 
+def weighted(
+    rng: np.random.Generator,
+    knobs: Knobs,
+    m: Machine,
+    weights: Array,
+    forms: Array,
+    build: Callable[[Array, Array], ko.Formulation],
+    *,
+    price: float = 0.0,
+    factor: float = 1.0,
+    traces: Array | None = None,
+    **more: Any,
+) -> Planted:
+    """Return the problem that is built from kernels with these optimal weights, and from the labels.
+
+    Its value is factor * (the risk + price). Weights and forms z'K_m z, the latter up to a common factor,
+    belong to the stack with the duplicates. `more` is the total trace of `kernels`, and values of variables.
+    """
+    own = np.bincount(knobs.owners, weights=weights).astype(float)
+    stack = kernels(rng, knobs, m, own, forms[: knobs.m], traces, more.pop("total", None))[knobs.owners]
+    if knobs.infeasible:
+        return planted(build(contradicting(stack), m.y), np.inf, None)
+    found = build(stack, m.y)
+    point = {found.weights.name(): weights} if isinstance(found.weights, cp.Variable) else {}
+    value = factor * (m.risk + price)
+    return planted(found, value, m.alpha if found.risks else None, **point, **more)
+
+
 def contradicting(stack: Array) -> Array:
     """Return the kernels with the second point, of the other label, in the place of the first."""
     order = np.arange(stack.shape[1])
     order[0] = 1
     return stack[:, order][:, :, order]
+
+
+def entry(
+    build: Callable[..., ko.Formulation],
+    takes: Any,
+    plant: Callable[..., Planted],
+    can_be_infeasible: bool = False,
+) -> Entry:
+    """Return the entry of a builder in the catalogue; its example is a planted problem.
+
+    `plant` takes a Generator, `Knobs`, and options of its own by name.
+    """
+    name = build.__module__.removeprefix("formulations.")
+
+    def with_knobs(rng: np.random.Generator, **chosen: Any) -> Planted:
+        knobs = Knobs(**{f.name: chosen.pop(f.name) for f in fields(Knobs) if f.name in chosen})
+        if knobs.infeasible and not can_be_infeasible:
+            raise ko.errors.ParameterError(
+                f"{name} has a feasible point for all data, got infeasible=True. Leave it out, or plant a "
+                "hard margin."
+            )
+        return plant(rng, knobs, **chosen)
+
+    return Entry(name, build, takes, lambda rng: with_knobs(rng).formulation, with_knobs)

@@ -12,9 +12,9 @@ import pytest
 
 import kernelopt as ko
 from formulations import similarity
-from formulations.similarity.planted import of_several, of_single
 from kernelopt.extend import as_fidelity
 from kernelopt.structure.nearness import read_fidelity
+from kernelopt.structure.trees import weighted_terms
 from kernelopt.testing import check_fidelity
 from tests.problems import solved, why_not
 
@@ -221,11 +221,17 @@ PLAIN = {
 }
 
 
+def near(expression):
+    """The fidelity that an expression states."""
+    ((weights, e),) = weighted_terms(expression)
+    return read_fidelity(weights, e)
+
+
 @pytest.mark.parametrize("name", PLAIN)
 def test_both_spellings_are_read_alike(name):
     word, plain = ko.fidelity(K, S[0], name), PLAIN[name](K - S[0])
     assert word.is_convex() and word.is_nonneg() and word.is_dcp()
-    ours, theirs = read_fidelity(3.0, word), read_fidelity(3.0, plain)
+    ours, theirs = near(3.0 * word), near(3.0 * plain)
     assert (
         (ours.fidelity, ours.price, ours.variable) == (theirs.fidelity, 3.0, K) == (as_fidelity(name), 3.0, K)
     )
@@ -236,11 +242,11 @@ def test_both_spellings_are_read_alike(name):
 
 def test_an_object_of_ones_own_is_read_with_its_target():
     L = entrywise_huber(DELTA)
-    read = read_fidelity(2.0, ko.fidelity(K, S[0], L))
+    read = near(2.0 * ko.fidelity(K, S[0], L))
     assert (read.fidelity, read.price, read.variable) == (L, 2.0, K)
     assert read.target == pytest.approx(S[0])
     mu, lam = cp.Variable(N, nonneg=True), np.linalg.eigvalsh(S[0])
-    spectral = read_fidelity(2.0, ko.fidelity(mu, lam, L))
+    spectral = near(2.0 * ko.fidelity(mu, lam, L))
     assert spectral.variable is mu and spectral.target == pytest.approx(lam)
     assert "K + " in str(ko.fidelity(K, S[0], L)) and "entrywise_huber(delta=0.4)" in str(
         ko.fidelity(K, S[0], L)
@@ -398,7 +404,8 @@ def test_a_new_fidelity_has_the_duals_by_hand(L):
 
 def test_problems_with_a_radial_fidelity_are_planted():
     """From what its class states, on both pieces of Huber's function; other fidelities are refused."""
-    for make in (of_single, of_several):
+    for name in ("similarity.single_kernel", "similarity.kernel_per_similarity"):
+        make = ko.catalogue()[name].planted
         for delta in (0.4, 3.0):  # distances are between 0.5 and 2
             planted = make(np.random.default_rng(0), fidelity=radial_huber(delta))
             found = ko.certify(planted.formulation.problem, dict(planted.point), alpha=list(planted.alphas))

@@ -8,7 +8,9 @@ with equality wherever mu_i > 0. The optimal value is 2 l(alpha) - alpha'K alpha
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -26,77 +28,64 @@ from formulations.lanckriet.soft_margin_squared import soft_margin_squared
 from formulations.lanckriet.transduction_data import criterion, transduction_data
 from formulations.planting import (
     Knobs,
-    begun,
+    Machine,
     contradicting,
-    kernels,
-    labelled_kernels,
+    entry,
     machine,
     planted,
     singular_kernel,
     split,
+    weighted,
 )
-from kernelopt.extend import Array, Entry, Planted
-
-Plant = Callable[..., Planted]
+from kernelopt.extend import Entry, Planted
 
 
-def shares(rng: np.random.Generator, knobs: Knobs) -> tuple[Array, Array]:
-    """Return weights of the m kernels, and weights of the m kernels and their duplicates; both have sum one.
+def of_trace(
+    rng: np.random.Generator,
+    knobs: Knobs,
+    m: Machine,
+    build: Callable[..., ko.Formulation],
+    c: float | None = None,
+    **more: Any,
+) -> Planted:
+    """Return a problem over non-negative weights of given trace with a known optimum.
 
-    The weight of a kernel that is not `active` is zero. A kernel and its duplicate share one weight between
-    them, by a random ratio.
+    z'K_i z / tr K_i is z'g / tr K for every active kernel, and half of it (if degenerate all of it) for the
+    others. c is the trace, or the trace of K.
     """
-    base = np.where(knobs.active, rng.uniform(0.5, 1.5, knobs.m), 0.0)
-    base /= base.sum()
-    first = np.concatenate([rng.uniform(0.2, 0.8, knobs.duplicates), np.ones(knobs.m - knobs.duplicates)])
-    return base, np.concatenate([first * base, (1 - first[: knobs.duplicates]) * base[: knobs.duplicates]])
-
-
-def kernels_of_trace(
-    rng: np.random.Generator, knobs: Knobs, z: Array, g: Array, c: float | Literal["enough"] = "enough"
-) -> tuple[Array, Array, float]:
-    """Return kernels K_i with K z = g for K = sum_i mu_i K_i, non-negative optimal weights mu, and c = tr K.
-
-    z'K_i z / tr K_i is z'g / c for every active kernel, and half of it (if degenerate all of it) for the
-    others.
-    """
-    base, full = shares(rng, knobs)
-    level = 1.0 if knobs.degenerate else 0.5  # z'K_i z of a kernel of weight zero, over the others' value
-    stack = kernels(rng, knobs, z, g, base, np.where(knobs.active, 1.0, level), c)
     sizes = rng.uniform(0.5, 2.0, knobs.m)
-    mu = full / sizes[knobs.owners]
-    return (stack * sizes[:, None, None])[knobs.owners], mu, float(np.trace(stack[0]))
+    mu = knobs.shared(np.where(knobs.active, rng.uniform(0.5, 1.5, knobs.m), 0.0))
+
+    def built(stack: Any, y: Any) -> ko.Formulation:
+        return build(stack, y, trace=float(mu @ np.trace(stack, axis1=1, axis2=2)) if c is None else c)
+
+    forms = (knobs.level * sizes)[knobs.owners]
+    return weighted(rng, knobs, m, mu, forms, built, factor=2.0, traces=sizes, **more)
 
 
-def of_criterion(build: Callable[..., ko.Formulation], C: float, tau: float, /, **options: Any) -> Plant:
-    """Return the function that plants optima of a builder at C and tau, for non-negative weights."""
+def of_criterion(
+    build: Callable[..., ko.Formulation], bound: float = np.inf, ridge: float = 0.0, /, **options: Any
+) -> Entry:
+    """Return the entry of a builder, with optima for non-negative weights at C = `bound`, tau = `ridge`."""
 
-    def plant(rng: np.random.Generator, **chosen: Any) -> Planted:
-        """Return a problem with a known optimum; see `formulations.planting.Knobs`."""
-        knobs = Knobs(**chosen)
-        hard = np.isinf(C) and tau == 0
-        if not hard:
-            knobs.always_feasible(build.__name__)
-        m = machine(rng, criterion(C, tau), knobs)
-        stack, mu, c = kernels_of_trace(rng, knobs, m.z, m.g)
-        if knobs.infeasible:
-            return planted(build(contradicting(stack), m.y, trace=c, **options), np.inf, None)
-        return planted(build(stack, m.y, trace=c, **options), 2 * m.risk, m.alpha, mu=mu)
+    def plant(rng: np.random.Generator, knobs: Knobs) -> Planted:
+        m = machine(rng, criterion(bound, ridge), knobs)
+        return of_trace(rng, knobs, m, partial(build, **options))
 
-    return plant
+    return entry(build, "labels", plant, can_be_infeasible=np.isinf(bound) and ridge == 0)
 
 
-def of_learned_tau(rng: np.random.Generator, **chosen: Any) -> Planted:
+def of_learned_tau(rng: np.random.Generator, knobs: Knobs) -> Planted:
     """Return a problem with a learned ridge and a known optimum: a hard margin with the identity."""
-    knobs, m = begun(rng, ko.hard_margin(), chosen, "learned_tau")
+    m = machine(rng, ko.hard_margin(), knobs)
     slope = m.form / float(m.z @ m.z)  # alpha'I alpha / N = alpha'K alpha / c for the whole kernel
     tau = 0.2 * slope  # the ridge tau I has a fifth of the trace c of the whole kernel
     c = knobs.N * slope
-    stack, mu, _ = kernels_of_trace(rng, knobs, m.z, m.g - tau * m.z, c - knobs.N * tau)
-    return planted(learned_tau(stack, m.y, trace=c), 2 * m.risk, m.alpha, mu=mu, tau=tau)
+    rest = replace(m, g=m.g - tau * m.z)
+    return of_trace(rng, knobs, rest, learned_tau, c, total=c - knobs.N * tau, tau=tau)
 
 
-def of_rank_one(rng: np.random.Generator, **chosen: Any) -> Planted:
+def of_rank_one(rng: np.random.Generator, knobs: Knobs) -> Planted:
     """Return a problem with kernels of rank one and a known optimum, at C = 1.
 
     The kernels are K_i = v_i v_i' with |v_i| = 1, so that r_i = 1. The weights are optimal if v_i'alpha = t
@@ -105,7 +94,7 @@ def of_rank_one(rng: np.random.Generator, **chosen: Any) -> Planted:
     The equation K alpha = t sum_i mu_i v_i = g determines their weighted mean h. Pairs h + e and h - e, with
     e orthogonal to alpha and h, have this mean.
     """
-    knobs, m = begun(rng, ko.hinge(1.0), chosen, "rank_one")
+    m = machine(rng, ko.hinge(1.0), knobs)
     size = float(m.z @ m.z)
     rest = m.g - m.form / size * m.z
     # |t alpha / |alpha|^2 + h|^2 = t^2 (1 / |alpha|^2 + |rest|^2 / form^2) must be at most |v_i|^2 = 1. This
@@ -136,14 +125,13 @@ def of_rank_one(rng: np.random.Generator, **chosen: Any) -> Planted:
     return planted(rank_one(V, m.y, C=1.0, trace=c), 2 * m.risk, m.alpha, mu=weights)
 
 
-def of_free_signs(rng: np.random.Generator, **chosen: Any) -> Planted:
+def of_free_signs(rng: np.random.Generator, knobs: Knobs) -> Planted:
     """Return a semidefinite problem with a known optimum, whose kernels after the first have weights < 0.
 
     K has a null vector u, and Z = zeta uu' is the multiplier of K >> 0. The weights are optimal if
     <zz' + Z, K_i> = (z'Kz / c) r_i for every kernel. If degenerate, zeta = 0, and strict complementarity
     fails. Otherwise zeta = |z|^2, so that zz' and Z have one size.
     """
-    knobs = Knobs(**chosen)
     m = machine(rng, ko.hard_margin() if knobs.infeasible else ko.hinge(1.0), knobs)
     K, u = singular_kernel(rng, knobs, m.z, m.g)
     c = float(np.trace(K))
@@ -151,20 +139,18 @@ def of_free_signs(rng: np.random.Generator, **chosen: Any) -> Planted:
     W = np.outer(m.z, m.z) + zeta * np.outer(u, u) - m.form / c * np.eye(knobs.N)
     base = np.concatenate([[1.0], -rng.uniform(0.1, 0.4, knobs.m - 1)])  # any negative numbers would do
     stack = split(rng, knobs, K, W, base, np.zeros(knobs.m))[knobs.owners]
-    mu = base / np.bincount(knobs.owners)
+    mu = knobs.shared(base)
     if knobs.infeasible:
         return planted(sdp(contradicting(stack), m.y, trace=c), np.inf, None)
-    return planted(sdp(stack, m.y, C=1.0, trace=c), 2 * m.risk, m.alpha, mu=mu[knobs.owners])
+    return planted(sdp(stack, m.y, C=1.0, trace=c), 2 * m.risk, m.alpha, mu=mu)
 
 
-def of_alignment(rng: np.random.Generator, **chosen: Any) -> Planted:
+def of_alignment(rng: np.random.Generator, knobs: Knobs) -> Planted:
     """Return an alignment problem with a known optimum.
 
     The alignment y'Ky is maximised over K = sum_i mu_i K_i with mu >= 0 and |K|_F <= 1. Let v = y'Ky. A
     kernel K with |K|_F = 1 is optimal if <yy' - vK, K_i> <= 0 for all i, with equality wherever mu_i > 0.
     """
-    knobs = Knobs(**chosen)
-    knobs.always_feasible("alignment")
     y = np.where(np.arange(knobs.n) % 2, -1.0, 1.0)
     padded = np.pad(y, (0, knobs.unlabelled))
     image = padded + 0.3 * rng.normal(size=knobs.N)  # near y, so that the optimal alignment is not near zero
@@ -187,32 +173,20 @@ def of_alignment(rng: np.random.Generator, **chosen: Any) -> Planted:
     B[0] -= np.tensordot(base[1:], B[1:], 1)
     stack = root @ B @ root
     stack = ((stack + stack.transpose(0, 2, 1)) / 2)[knobs.owners]
-    mu = (base / np.bincount(knobs.owners))[knobs.owners]
+    mu = knobs.shared(base)
     # The variables of the problem are the weights of the kernels times powers of two.
     return planted(alignment(stack, y), value, None, mu=mu / powers_of_two(transduction_data(stack, y)))
 
 
-def _entry(build: Callable[..., ko.Formulation], planted: Callable[..., Planted], **options: Any) -> Entry:
-    """Return the entry of a builder, whose example has these options."""
-    name = f"lanckriet.{build.__name__}"
-    return Entry(name, build, "labels", lambda rng: build(*labelled_kernels(rng), **options), planted)
-
-
 CATALOGUE = [
-    _entry(hard_margin, of_criterion(hard_margin, np.inf, 0.0)),
-    _entry(soft_margin, of_criterion(soft_margin, 1.0, 0.0)),
-    _entry(soft_margin_squared, of_criterion(soft_margin_squared, np.inf, 1.0)),
-    _entry(learned_tau, of_learned_tau),
-    _entry(margin, of_criterion(margin, 1.0, 0.5, C=1.0, tau=0.5), C=1.0, tau=0.5),
-    _entry(sdp, of_free_signs, C=1.0),
-    _entry(qcqp, of_criterion(qcqp, 1.0, 0.0, C=1.0), C=1.0),
-    _entry(block_norm, of_criterion(block_norm, 1.0, 0.0, C=1.0), C=1.0),
-    Entry(
-        "lanckriet.rank_one",
-        rank_one,
-        "labels",
-        lambda rng: rank_one(rng.normal(size=(16, 5)), labelled_kernels(rng)[1], C=1.0),
-        of_rank_one,
-    ),
-    _entry(alignment, of_alignment),
+    of_criterion(hard_margin),
+    of_criterion(soft_margin, 1.0),
+    of_criterion(soft_margin_squared, np.inf, 1.0),
+    entry(learned_tau, "labels", of_learned_tau),
+    of_criterion(margin, 1.0, 0.5, C=1.0, tau=0.5),
+    entry(sdp, "labels", of_free_signs, can_be_infeasible=True),
+    of_criterion(qcqp, 1.0, C=1.0),
+    of_criterion(block_norm, 1.0, C=1.0),
+    entry(rank_one, "labels", of_rank_one),
+    entry(alignment, "labels", of_alignment),
 ]

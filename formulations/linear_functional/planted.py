@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-import kernelopt as ko
 from formulations.linear_functional.functional_strategy import functional_strategy
-from formulations.linear_functional.strategy import Strategy
-from formulations.planting import Knobs, orthogonal_part, planted
-from kernelopt.extend import Entry, Planted
+from formulations.planting import Knobs, entry, orthogonal_part, planted
+from kernelopt.extend import Planted
 
 
-def of_strategy(rng: np.random.Generator, *, regularization: float = 0.05, **chosen: Any) -> Planted:
+def of_strategy(rng: np.random.Generator, knobs: Knobs, *, regularization: float = 0.05) -> Planted:
     r"""Return a problem with a known optimum: free weights without a ridge, residual r, value \|r\|^2 / n.
 
     With v = p + r and columns x_j orthogonal to r whose combination is p, c is optimal. A column x_j comes
     from a kernel with K_j b_j = x_j and b_j = (v - x_j) / (n alpha); one exists where x_j'(v - x_j) > 0. The
     last weight is negative.
     """
-    knobs = Knobs(**chosen)
-    knobs.always_feasible("functional_strategy")
     n, m = knobs.n, knobs.m
     Q, _ = np.linalg.qr(rng.normal(size=(n, 2)))
     p, r = 2.0 * Q[:, 0], rng.uniform(0.5, 1.0) * Q[:, 1]
@@ -40,20 +34,8 @@ def of_strategy(rng: np.random.Generator, *, regularization: float = 0.05, **cho
         wide, z = np.pad(x, (0, knobs.unlabelled)), np.pad(b, (0, knobs.unlabelled))
         wide[n:] = 0.3 * rng.normal(size=knobs.unlabelled)
         stack.append(np.outer(wide, wide) / float(x @ b) + orthogonal_part(rng, knobs, [z]))
-    weights = (c / np.bincount(knobs.owners))[knobs.owners]
     formulation = functional_strategy(np.array(stack)[knobs.owners], v, regularization=regularization)
-    return planted(formulation, float(r @ r) / n, None, c=weights)
+    return planted(formulation, float(r @ r) / n, None, c=knobs.shared(c))
 
 
-def example(rng: np.random.Generator) -> Strategy:
-    """Four kernels on fourteen points, twelve of them with targets."""
-    X = rng.normal(size=(14, 2))
-    kernels = [ko.gaussian(0.5), ko.gaussian(2.0), ko.linear(), ko.polynomial(2)]
-    v = np.sin(2 * X[:12, 0]) + X[:12, 1] + 0.2 * rng.normal(size=12)
-    grams = ko.Grams.from_kernels(kernels, X)
-    return functional_strategy(grams, v, regularization=0.05, ridge=0.01)
-
-
-CATALOGUE = [
-    Entry("linear_functional.functional_strategy", functional_strategy, "targets", example, of_strategy)
-]
+CATALOGUE = [entry(functional_strategy, "targets", of_strategy)]

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.method.widths import TUNED, Widths, lower_bound
+from formulations.lp_norm.method.widths import TUNED, Widths
 from formulations.lp_norm.multiple_kernel_data import HINGE, multiple_kernel_data
 from formulations.lp_norm.primal import primal
-from kernelopt.extend import Array, Method, as_float_array, as_list, positive, shown, whole
+from kernelopt.extend import Array, Ball, Method, as_float_array, as_list, positive, shown, whole
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -148,13 +148,14 @@ def continuous_width(
         with warnings.catch_warnings():  # the gap over the interval is judged at the end
             warnings.simplefilter("ignore", ko.ConvergenceWarning)
             problem = primal(grams, data.y, p=1.0, loss=loss, bias=data.bias)
-            solution = problem.solve(method, tol=TUNED.solve_share * tol, time_limit=left)
+            solution = problem.solve(method, tol=TUNED.share * tol, time_limit=left)
         upper = min(upper, solution.upper)
         alpha = np.asarray(solution.certificate.alphas[0])
-        highest = search.highest(alpha, TUNED.search_share * tol * 2 * abs(upper))
-        lower = max(lower, lower_bound(data, alpha, highest.bound))
+        largest, peaks = search.highest(alpha, TUNED.share * tol * 2 * abs(upper))
+        gain = data.loss.bounded_dual_value(alpha, data.y).below
+        lower = max(lower, float((Ball(gain) - largest / 2).below))
         known = np.array(widths)
-        new = [w for w in highest.widths if (np.abs(known / w - 1) > TUNED.same).all()]
+        new = [w for w in peaks if (np.abs(known / w - 1) > TUNED.same).all()]
         met = upper - lower <= tol * max(abs(upper), abs(lower))
         if met or not new or rounds >= max_rounds or time.perf_counter() >= end:
             break

@@ -8,27 +8,25 @@ similarities follow.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 import kernelopt as ko
-from formulations.planting import Knobs, Machine, begun, planted, singular_kernel, two_classes
-from formulations.similarity.default_trace import default_trace
+from formulations.planting import Knobs, Machine, entry, machine, planted, singular_kernel
 from formulations.similarity.indefinite_svm import indefinite_svm
 from formulations.similarity.kernel_per_similarity import kernel_per_similarity
 from formulations.similarity.restricted_spectral import restricted_spectral
 from formulations.similarity.similarity_data import Fidelity
 from formulations.similarity.single_kernel import single_kernel
-from kernelopt.extend import Array, Entry, Planted, as_fidelity
-
-SINGULAR = 1e-9  # eigenvalues of a kernel below this share of the largest are zero up to rounding
+from kernelopt.extend import Array, Planted, as_fidelity
 
 
 def slopes(knobs: Knobs, z: Array, u: Array, sigma: float, share: float = 1.0) -> Array:
     """Return zz' / (2 share) + sigma I + Z with Z = uu', zero where strict complementarity is to fail."""
-    zeta = 0.0 if knobs.degenerate else 1.0
-    return np.asarray(np.outer(z, z) / (2 * share) + sigma * np.eye(z.size) + zeta * np.outer(u, u))
+    Z = np.outer(u, u) * (not knobs.degenerate)
+    return np.asarray(np.outer(z, z) / (2 * share) + sigma * np.eye(z.size) + Z)
 
 
 def similarities(
@@ -82,32 +80,24 @@ def cost(K: Array, S: Array, fidelity: ko.Fidelity) -> float:
 
 def of_one(
     rng: np.random.Generator,
-    chosen: dict[str, Any],
-    fidelity: Fidelity,
-    sigma: float | None,
-    build: Callable[..., ko.Formulation],
+    knobs: Knobs,
+    *,
+    build: Callable[..., ko.Formulation] = single_kernel,
+    fidelity: Fidelity = "l1",
 ) -> Planted:
-    """Return a problem with one kernel and a known optimum; sigma is None where there is no trace.
+    """Return a problem with one kernel and a known optimum; `indefinite_svm` has no trace.
 
     k copies of all similarities at rho / k are one copy at rho: with duplicates all occur twice.
     """
-    knobs, m = begun(rng, ko.hinge(1.0), chosen, build.__name__)
-    copies, L = 2 if knobs.duplicates else 1, as_fidelity(fidelity, "fidelity")
+    m, L = machine(rng, ko.hinge(1.0), knobs), as_fidelity(fidelity, "fidelity")
+    copies, sigma = 2 if knobs.duplicates else 1, float(rng.uniform(-0.2, 0.2))
     K, u = singular_kernel(rng, knobs, m.z, m.g)
-    S, rho = similarities(rng, K, slopes(knobs, m.z, u, sigma or 0.0), knobs.m, L)
-    options = {} if sigma is None else {"trace": float(np.trace(K)), "fidelity": L}
+    options = {"trace": float(np.trace(K)), "fidelity": L}
+    if build is indefinite_svm:
+        sigma, options = 0.0, {}
+    S, rho = similarities(rng, K, slopes(knobs, m.z, u, sigma), knobs.m, L)
     formulation = build(np.tile(S, (copies, 1, 1)), m.y, rho=rho / copies, **options)
     return planted(formulation, m.risk + rho * cost(K, S, L), m.alpha, K=K)
-
-
-def of_single(rng: np.random.Generator, *, fidelity: Fidelity = "l1", **asked: Any) -> Planted:
-    """Return a problem with one kernel from all similarities and a known optimum."""
-    return of_one(rng, asked, fidelity, float(rng.uniform(-0.2, 0.2)), single_kernel)
-
-
-def of_indefinite_svm(rng: np.random.Generator, **asked: Any) -> Planted:
-    """Return an indefinite support vector machine with a known optimum."""
-    return of_one(rng, asked, "squared_frobenius", None, indefinite_svm)
 
 
 class Parts(NamedTuple):
@@ -142,7 +132,7 @@ def parts(rng: np.random.Generator, knobs: Knobs, m: Machine) -> Parts:
     return Parts(share / counts, kernels, [u for _, u in pairs], trace)
 
 
-def of_several(rng: np.random.Generator, *, fidelity: Fidelity = "frobenius", **asked: Any) -> Planted:
+def of_several(rng: np.random.Generator, knobs: Knobs, *, fidelity: Fidelity = "frobenius") -> Planted:
     """Return a problem with one kernel per similarity and a known optimum.
 
     The risk is l(alpha) - 1/2 (sum_i q_i)^2 with q_i^2 = z'K_i z, and gamma_i = q_i / sum_j q_j is chosen.
@@ -156,7 +146,7 @@ def of_several(rng: np.random.Generator, *, fidelity: Fidelity = "frobenius", **
             f"fidelity must be a function of the Frobenius norm, got {L!r}. Pass 'frobenius' or "
             "'squared_frobenius'."
         )
-    knobs, m = begun(rng, ko.hinge(1.0), asked, "kernel_per_similarity")
+    m = machine(rng, ko.hinge(1.0), knobs)
     made = parts(rng, knobs, m)
     W = [slopes(knobs, m.z, u, 0.1, g) for u, g in zip(made.null, made.shares, strict=True)]
     length = max(float(np.linalg.norm(w)) for w in W)
@@ -179,19 +169,19 @@ def widened(W: Array, length: float) -> Array:
     return np.asarray(W + t * np.eye(n))
 
 
-def of_spectral(rng: np.random.Generator, **asked: Any) -> Planted:
+def of_spectral(rng: np.random.Generator, knobs: Knobs) -> Planted:
     """Return a restricted spectral problem with a known optimum, for the squared norm and the squared hinge.
 
     mu_ij is optimal where 2 rho (mu_ij - lambda_ij) = (v_ij'z)^2 / (2 gamma_i) + sigma_i + zeta_ij, with
     zeta_ij = 0 where mu_ij > 0. The eigenvectors are a kernel's, and lambda_ij are kept apart.
     """
     loss = ko.squared_hinge(1.0)
-    knobs, m = begun(rng, loss, asked, "restricted_spectral")
-    made, rho = parts(rng, knobs, m), 5.0
+    m, rho = machine(rng, loss, knobs), 5.0
+    made = parts(rng, knobs, m)
     S, spectra, distances = [], [], []
     for K, share in zip(made.kernels, made.shares, strict=True):
         mu, V = np.linalg.eigh(K)
-        mu = np.where(mu > SINGULAR * mu[-1], mu, 0.0)
+        mu = np.where(mu > 1e-9 * mu[-1], mu, 0.0)  # the others are zero up to rounding
         zeta = np.where(mu > 0, 0.0, 0.0 if knobs.degenerate else 1.0 + np.arange(mu.size))
         move = ((V.T @ m.z) ** 2 / (2 * share) + 0.1 + zeta) / (2 * rho)  # sigma_i = 0.1
         S.append((V * (mu - move)) @ V.T)
@@ -207,40 +197,13 @@ def of_spectral(rng: np.random.Generator, **asked: Any) -> Planted:
     return planted(formulation, value, m.alpha, **point)
 
 
-def _data(rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return two indefinite similarities of ten points, eight of them labelled, and the labels."""
-    X, y = two_classes(rng, 10, 8)
-    noise = rng.normal(size=(2, 10, 10))
-    clean = np.array([X @ X.T, np.exp(-((X[:, None] - X[None]) ** 2).sum(2))])
-    return clean + 0.2 * (noise + noise.transpose(0, 2, 1)), y
-
-
-def _single(rng: np.random.Generator) -> ko.Formulation:
-    S, y = _data(rng)
-    return single_kernel(S, y, rho=0.05, trace=default_trace(S))
-
-
-def _several(rng: np.random.Generator) -> ko.Formulation:
-    S, y = _data(rng)
-    return kernel_per_similarity(S, y, rho=0.5, trace=default_trace(S), fidelity="frobenius")
-
-
-def _spectral(rng: np.random.Generator) -> ko.Formulation:
-    S, y = _data(rng)
-    return restricted_spectral(
-        S, y, rho=0.2, trace=default_trace(S), fidelity="squared_frobenius", loss=ko.squared_hinge(1.0)
-    )
-
-
 CATALOGUE = [
-    Entry("similarity.single_kernel", single_kernel, "similarities", _single, of_single),
-    Entry("similarity.kernel_per_similarity", kernel_per_similarity, "similarities", _several, of_several),
-    Entry("similarity.restricted_spectral", restricted_spectral, "similarities", _spectral, of_spectral),
-    Entry(
-        "similarity.indefinite_svm",
+    entry(single_kernel, "similarities", of_one),
+    entry(kernel_per_similarity, "similarities", of_several),
+    entry(restricted_spectral, "similarities", of_spectral),
+    entry(
         indefinite_svm,
         "similarities",
-        lambda rng: indefinite_svm(*_data(rng), rho=0.2),
-        of_indefinite_svm,
+        partial(of_one, build=indefinite_svm, fidelity="squared_frobenius"),
     ),
 ]

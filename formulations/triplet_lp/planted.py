@@ -10,15 +10,15 @@ The value is the value of the dual, the sum of u.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-import kernelopt as ko
-from formulations.planting import Knobs, planted
+from formulations.planting import Knobs, entry, planted
 from formulations.triplet_lp.feature_selection import feature_selection
 from formulations.triplet_lp.kernel_design import kernel_design
-from kernelopt.extend import Array, Entry, Planted
+from kernelopt.extend import Array, Planted
 
 
 def kernel(rng: np.random.Generator, n: int, tight: Array) -> Array:
@@ -48,10 +48,8 @@ def symmetric(M: Array) -> Array:
     return np.asarray((M + M.T) / 2)
 
 
-def plant(rng: np.random.Generator, chosen: dict[str, Any], grouped: bool) -> Planted:
+def plant(rng: np.random.Generator, knobs: Knobs, *, grouped: bool) -> Planted:
     """Return a problem with a known optimum, by kernels alone or in groups of two."""
-    knobs = Knobs(**chosen)
-    knobs.always_feasible("a problem of comparisons")
     n, m = knobs.N, knobs.m
     tight = (np.arange(n) % 2 == 0) & (m > 1)
     v = np.where(tight, 0.0 if knobs.degenerate else 0.02, 0.0)
@@ -93,40 +91,7 @@ def plant(rng: np.random.Generator, chosen: dict[str, Any], grouped: bool) -> Pl
     return planted(formulation, float(u.sum()), None, **formulation.problem.data.point(weights))
 
 
-def of_design(rng: np.random.Generator, **chosen: Any) -> Planted:
-    """Return a problem of kernel weights with a known optimum; see `formulations.planting.Knobs`."""
-    return plant(rng, chosen, grouped=False)
-
-
-def of_selection(rng: np.random.Generator, **chosen: Any) -> Planted:
-    """Return a problem with kernels in groups of two and a known optimum; a duplicate is one of a group."""
-    return plant(rng, chosen, grouped=True)
-
-
-def labelled_triplets(rng: np.random.Generator, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return points in two classes that differ in the first coordinate, and triplets of their labels."""
-    y = np.repeat([0, 1], 6)
-    X = rng.normal(size=(12, d))
-    X[:, 0] += 3 * y
-    return X, ko.sample_triplets(y, 30, random_state=rng)
-
-
-def design_example(rng: np.random.Generator) -> ko.Formulation:
-    """Narrow and wide Gaussians, and the identity."""
-    X, triplets = labelled_triplets(rng, 2)
-    kernels = [ko.gaussian(0.3), ko.gaussian(1.0), ko.gaussian(3.0), ko.identity()]
-    return kernel_design(ko.Grams.from_kernels(kernels, X), triplets, gamma1=0.05, gamma2=0.02)
-
-
-def selection_example(rng: np.random.Generator) -> ko.Formulation:
-    """Two widths on each of four features, and the identity. One feature tells the classes apart."""
-    X, triplets = labelled_triplets(rng, 4)
-    weak = ko.per_feature([ko.gaussian(0.5), ko.gaussian(2.0)], 4)
-    grams = ko.Grams.from_kernels([*weak, ko.identity()], X)
-    return feature_selection(grams, triplets, [*weak.groups, 4], gamma1=0.1, gamma2=0.02)
-
-
 CATALOGUE = [
-    Entry("triplet_lp.kernel_design", kernel_design, "triplets", design_example, of_design),
-    Entry("triplet_lp.feature_selection", feature_selection, "triplets", selection_example, of_selection),
+    entry(kernel_design, "triplets", partial(plant, grouped=False)),
+    entry(feature_selection, "triplets", partial(plant, grouped=True)),
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import cvxpy as cp
@@ -27,10 +29,11 @@ class Box(NamedTuple):
     upper: Array
 
 
-Boxes = dict[int, Box]  # by variable id
+Boxes = Mapping[int, Box]  # by variable id
+NO_BOXES: Boxes = MappingProxyType({})
 
 
-def known_boxes(structure: Structure, extra: dict[Any, Any] | None) -> Boxes:
+def known_boxes(structure: Structure, extra: Boxes = NO_BOXES) -> Boxes:
     """Return the bounds of the variables that their attributes, the caller and single constraints imply.
 
     The constraints are a'x <= c and a'x == c with a >= 0 for non-negative x (a trace, a simplex), norm balls,
@@ -38,16 +41,21 @@ def known_boxes(structure: Structure, extra: dict[Any, Any] | None) -> Boxes:
     holds the caller's bounds.
     """
     boxes = {v.id: attribute_box(v) for v in structure.variables}
-    for variable, (lower, upper) in (extra or {}).items():
-        given = (flat(np.broadcast_to(side, variable.shape)) for side in (lower, upper))
-        tighten(boxes, variable, *given)
+
+    def tighten(variable: cp.Variable, lower: Array, upper: Array) -> None:
+        known = boxes[variable.id]
+        boxes[variable.id] = Box(np.fmax(known.lower, lower), np.fmin(known.upper, upper))
+
+    for variable in structure.variables:
+        if variable.id in extra:
+            tighten(variable, *extra[variable.id])
     for part in (found for found in structure.sets if found is not None):
         for variable in part.variables:
             if variable.id in boxes:
                 bound = (Ball(np.broadcast_to(part.reach(variable), variable.size)) * COMPUTED).above
-                tighten(boxes, variable, -bound, bound)
+                tighten(variable, -bound, bound)
     for variable, zero in all_zero_weights(structure).items():
-        tighten(boxes, variable, np.zeros(variable.size), np.where(zero, 0.0, np.inf))
+        tighten(variable, np.zeros(variable.size), np.where(zero, 0.0, np.inf))
     return boxes
 
 
@@ -63,12 +71,6 @@ def attribute_box(variable: cp.Variable) -> Box:
     if stated is not None:
         lower, upper = np.maximum(lower, flat(stated[0])), np.minimum(upper, flat(stated[1]))
     return Box(lower, upper)
-
-
-def tighten(boxes: Boxes, variable: cp.Variable, lower: Array, upper: Array) -> None:
-    """Intersect the box of a variable with another."""
-    known = boxes[variable.id]
-    boxes[variable.id] = Box(np.fmax(known.lower, lower), np.fmin(known.upper, upper))
 
 
 def entry_bounds(variable: cp.Variable, box: Box) -> list[cp.Constraint]:
@@ -119,7 +121,7 @@ def without_attributes(problem: cp.Problem, variables: list[cp.Variable], boxes:
     """Return the problem on variables without attributes, with constraints that state the attributes."""
     substitutes: dict[int, Any] = {}
     stand_ins: dict[int, cp.Variable] = {}
-    new_boxes: Boxes = {}
+    new_boxes = dict[int, Box]()
     constraints: list[cp.Constraint] = []
     for variable in variables:
         attributes = variable.attributes

@@ -10,15 +10,14 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kernelopt.certificates.boxes import NO_BOXES, Boxes
 from kernelopt.certificates.certificate import BoundedProblem, Certificate
-from kernelopt.certificates.conic.multipliers import Bound
-from kernelopt.certificates.gap import FLOOR_SHARE, floor, floor_of_coefficients, relative_gap
+from kernelopt.certificates.gap import FLOOR_SHARE, Bound, floor, floor_of_coefficients, relative_gap
 from kernelopt.certificates.lower.choices import best_bound
 from kernelopt.certificates.statements.columns import Source
 from kernelopt.certificates.statements.learning import read_kernel_problem
 from kernelopt.certificates.statements.programs import read_programme
 from kernelopt.certificates.upper.candidates import (
-    Bounds,
     as_alphas,
     as_bounds,
     dual_values,
@@ -26,7 +25,6 @@ from kernelopt.certificates.upper.candidates import (
     starting_point,
 )
 from kernelopt.certificates.upper.feasibility import FeasibleSet
-from kernelopt.certificates.upper.violations import Violation
 from kernelopt.structure.attributes import projected
 from kernelopt.structure.enclosure import assumption
 from kernelopt.structure.evaluation import Evaluator, Given, sum_of_magnitudes
@@ -161,7 +159,7 @@ def certificate_at(
     choices: Sequence[list[Array]],
     *,
     given: Sequence[Given] | None = None,
-    bounds: Bounds | None = None,
+    bounds: Boxes = NO_BOXES,
     conic: bool = True,
     cones: RelaxedCones | None = None,
     left: Sequence[Array | None] = (),
@@ -179,8 +177,8 @@ def certificate_at(
     given : sequence of (alpha, scales), optional
         The machine at which every risk is evaluated. Without it machines are trained at the candidate's
         kernels, and their dual variables are tried too.
-    bounds : dict, optional
-        As in `certify`.
+    bounds : dict from id to Box, optional
+        Bounds of the variables that hold at an optimum.
     conic : bool, default True
         Whether conic solves are allowed. Without them a bound may be missing.
     cones : RelaxedCones, optional
@@ -193,7 +191,7 @@ def certificate_at(
         gap_floor = floor(structure)
         evaluator = Evaluator(structure, given)
         feasible_set = FeasibleSet(evaluator, conic, cones)
-        residuals = {} if start is None else {v.name: v.size for v in feasible_set.at(start)}
+        residuals = {} if start is None else feasible_set.at(start)
         point, remaining = feasible_set.nearest(start)
         assumed = feasible_set.remark if point is not None else ""
         computed = assumption(structure) if point is not None else ""
@@ -220,7 +218,8 @@ def certificate_at(
     if point is not None and not np.isfinite(attained):
         reason = "; ".join(filter(None, [reason, "the objective at the feasible point is infinite"]))
     if point is None and bound.value < np.inf:
-        reason = "; ".join(filter(None, [reason, "no feasible point: " + violations_text(remaining)]))
+        largest = [f"{name} (by {size:.1e})" for name, size in remaining.items()][:MOST_NAMED]
+        reason = "; ".join(filter(None, [reason, f"no feasible point: {', '.join(largest)}"]))
     lower, upper = (attained, -bound.value) if structure.maximize else (bound.value, attained)
     if point is not None and not (reason or limited or assumed):
         reason = rounding_note(lower, upper, gap_floor, bound.rounding, bool(bounds))
@@ -257,11 +256,6 @@ def rounding_note(lower: float, upper: float, gap_floor: float, rounding: float,
             "kernels to a mean diagonal near one, or centre them"
         )
     return ""
-
-
-def violations_text(remaining: list[Violation]) -> str:
-    """Return the largest violations as text."""
-    return ", ".join(f"{v.name} (by {v.size:.1e})" for v in remaining[:MOST_NAMED])
 
 
 def read_source(structure: Structure) -> Source | str:

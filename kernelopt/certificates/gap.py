@@ -1,6 +1,10 @@
-"""The relative gap of two bounds, which does not depend on the units of the problem."""
+"""Lower bounds, and the relative gap of two bounds, which does not depend on the units of the problem."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -8,10 +12,37 @@ from kernelopt.language.learner import Learner
 from kernelopt.structure.attributes import projected
 from kernelopt.structure.evaluation import sum_of_magnitudes
 from kernelopt.structure.structure import Structure, kept_in_structure
+from kernelopt.validation import Array
 
 FLOOR_SHARE = 1e-4  # of the value at f = 0: the smallest denominator of the relative gap
 ROUNDING_RESIDUE = 1e-28  # relative: a loss of squared rounding errors, (1e-14)^2
 SMALLEST = np.finfo(float).tiny  # doubles below this one, 2.2e-308, have no relative precision
+
+
+class Bound(NamedTuple):
+    """A lower bound of a minimisation problem.
+
+    Attributes
+    ----------
+    value : float
+    reason : str
+        Why the bound is -inf, or what a finite bound assumes.
+    ray : array or None
+        A Farkas ray, where the problem is infeasible.
+    rounding : float
+        The bound of the rounding errors by which the value was lowered.
+    multipliers : dict from position to float
+        Multipliers of the constraints, where the bound has a formula.
+    possible : float
+        No lower bound at the same dual variables exceeds it.
+    """
+
+    value: float
+    reason: str = ""
+    ray: Array | None = None
+    rounding: float = 0.0
+    multipliers: Mapping[int, float] = MappingProxyType({})
+    possible: float = np.inf
 
 
 def relative_gap(lower: float, upper: float, floor: float = 0.0) -> float:

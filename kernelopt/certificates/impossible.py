@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 import cvxpy as cp
 import numpy as np
@@ -12,7 +12,7 @@ from kernelopt.certificates.boxes import known_boxes
 from kernelopt.certificates.certificate import Certificate
 from kernelopt.certificates.certify import certificate_at
 from kernelopt.certificates.conic.multipliers import conic_bound
-from kernelopt.certificates.statements.conflicts import conflict
+from kernelopt.certificates.statements.conflicts import Conflict, conflict
 from kernelopt.conic.ladder import AttemptResult, ladder, run_solver
 from kernelopt.errors import InfeasibleError, KerneloptError, SolverError, Stopped, UnboundedError
 from kernelopt.language.risk import Risk
@@ -27,14 +27,7 @@ from kernelopt.validation import Array
 SHOWN = 1e-5  # relative distance of two bounds below which one number is shown for the least value
 
 
-class Exceeded(NamedTuple):
-    """A constraint whose left-hand side is above its bound, in words, and the certificate that shows it."""
-
-    text: str
-    certificate: Certificate
-
-
-def risk_above_its_bound(structure: Structure) -> Exceeded | None:
+def risk_above_its_bound(structure: Structure) -> Conflict | None:
     """Return the certificate of the least value of a bounded risk, where it is above the bound.
 
     The least value is that under the other constraints. Its lower bound says how far the bound must be
@@ -61,7 +54,7 @@ def risk_above_its_bound(structure: Structure) -> Exceeded | None:
                 f"{written}, is below the least value that the other constraints allow, "
                 f"{least}: loosen its bound by {certificate.lower - bound:.3g} at least"
             )
-            return Exceeded(text, certificate)
+            return Conflict(text, certificate)
     return None
 
 
@@ -111,7 +104,7 @@ def raise_if_impossible(structure: Structure, explicit: cp.Problem, tried: Attem
     if tried.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
         feasibility = cp.Problem(cp.Minimize(0), [c.copy() for c in explicit.constraints])
         read = Structure(feasibility)
-        boxes = known_boxes(read, None)
+        boxes = known_boxes(read)
         bound = conic_bound(read.lifted, list(read.variables), boxes, units=units(read).variables)
         if bound.ray is not None:
             raise contradiction(structure, bound.ray)
@@ -137,9 +130,10 @@ def unbounded_variables(structure: Structure) -> list[cp.Variable]:
 
     As such a variable grows its kernel grows, and the risk decreases to an infimum that is not attained.
     """
-    if structure.unset or structure.objective.rest is None:
+    if structure.objective is None:
         return []
-    bounded = {v.id for v in structure.objective.rest.variables()}
+    pairs = (*structure.objective.affine_terms, *structure.objective.terms)
+    bounded = {v.id for _, e in pairs for v in e.variables()}
     for i in structure.active:
         constraint = structure.lifted.constraints[i]
         if not isinstance(constraint, cp.constraints.PSD):
@@ -156,11 +150,10 @@ def weights_that_grow(structure: Structure) -> list[cp.Variable]:
     attribute, and those in the kernels of a risk whose labels are all equal: with an intercept its optimum
     is a constant, and no weight changes it.
     """
-    prices = structure.objective.coefficients
-    if prices is None:
+    if structure.objective is None:
         return []
     falling: set[int] = set()
-    for term, price in zip(structure.risks, prices, strict=True):
+    for term, price in zip(structure.risks, structure.objective.factors, strict=True):
         constant = term.learner.bias is not None and np.ptp(term.learner.y) == 0
         if price > 0 and not constant:
             falling |= {v.id for K in term.kernels for v in K.variables()}
@@ -189,26 +182,20 @@ def contradiction(structure: Structure, ray: Array) -> InfeasibleError:
     Its certificate is an exact statement where the conflict is shown in fractions. Otherwise it is the
     certificate of the least risk where that exceeds its bound, or else the Farkas ray itself in doubles.
     """
-    found = conflict(structure)
-    exceeded = risk_above_its_bound(structure) if found is None else None
-    text, saving = "", ""
-    to_file = " proof['certificate'].save(path) writes a proof to a file."
-    if found is not None:
-        text, saving = f": {found.text}", to_file
-        proof: Any = found.statement
-    elif exceeded is not None:
-        text, proof = f": {exceeded.text}", exceeded.certificate
-        saving = "" if isinstance(proof.source, str) else to_file
-    else:
+    found = conflict(structure) or risk_above_its_bound(structure)
+    if found is None:
         shown = "it was shown by a Farkas ray in doubles"
-        proof = unattainable(structure.maximize, "conic", ray, shown, structure.assumes)
+        found = Conflict("", unattainable(structure.maximize, "conic", ray, shown, structure.assumes))
+    text = f": {found.text}" if found.text else ""
+    can_be_saved = not isinstance(getattr(found.proof, "source", None), str)
+    saving = " proof['certificate'].save(path) writes a proof to a file." if can_be_saved else ""
     unlabelled = any(not c.label for c in structure.problem.constraints)
     naming = " Constraints are named in this message by constraint.set_label(name)." if unlabelled else ""
     return InfeasibleError(
         f"the constraints must have a common point, got constraints that contradict each other{text}. "
         f"Multipliers of the constraints prove this: proof['ray'] is a Farkas ray of the cone form.{saving} "
         f"Loosen one of: {', '.join(names(structure.problem))}.{naming}",
-        {"ray": ray, "certificate": proof},
+        {"ray": ray, "certificate": found.proof},
     )
 
 

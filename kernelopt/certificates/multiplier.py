@@ -10,7 +10,7 @@ import numpy as np
 from kernelopt.certificates.gap import floor
 from kernelopt.certificates.lower.closed import closed_bound
 from kernelopt.certificates.lower.minorants import minorants
-from kernelopt.certificates.lower.near import near_bound
+from kernelopt.certificates.lower.near import exhausted, near_bound
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.errors import Stopped
 from kernelopt.structure.expansion import copied_on_face
@@ -44,7 +44,7 @@ def constraint_multipliers(
     if closed is not None:
         return every_multiplier(structure, closed.multipliers)
     near = near_bound(structure, alphas[0], quick=not conic) if len(alphas) == 1 else None
-    if near is not None and near.exhausted(floor(structure), np.inf):
+    if near is not None and exhausted(near, floor(structure), np.inf):
         return every_multiplier(structure, near.multipliers)
     if not conic:
         return None

@@ -74,7 +74,7 @@ def check_separable(learner: Learner) -> None:
                 "scale": scale,
                 "certificate": unattainable(False, "closed", alpha, "the hulls meet only up to rounding")
                 if conflict_found is None
-                else conflict_found.statement,
+                else conflict_found.proof,
             },
         )
     if distance <= WARNING_THRESHOLD * scale:

@@ -74,11 +74,11 @@ def run(options: argparse.Namespace) -> int:
         options.parser.error(str(error))
     if options.cv is not None and options.cv < 2:
         options.parser.error(f"--cv must be 2 or more, got {options.cv}")
-    from kernelopt.cli.chosen_estimator import chosen_estimator
-    from kernelopt.cli.columns import learn_columns, read_target
-    from kernelopt.cli.cross_validation import cross_validate
-    from kernelopt.cli.data_table import read_table
-    from kernelopt.cli.table_model import TableModel
+    from kernelopt.cli.learning import chosen_estimator, cross_validate
+    from kernelopt.cli.model import show
+    from kernelopt.cli.table import learn_columns, read_table, read_target
+    from kernelopt.estimators.table import TableModel
+    from kernelopt.records import write
 
     table, output = read_table(options.data, options.decimal), Output(options.json)
     columns, X = learn_columns(table, options.target, options.drop, options.categorical, options.raw)
@@ -104,8 +104,8 @@ def run(options: argparse.Namespace) -> int:
     seconds, score = time.perf_counter() - started, float(estimator.score(X, y))
     dropped, numbers = tuple(options.drop), (len(table), score, scores, chosen)
     model = TableModel(columns, estimator, options.target, dropped, task, *numbers)
-    model.save(options.out)
-    document = model.show(output)
+    write(options.out, model)
+    document = show(model, output)
     size = options.out.stat().st_size / 1000
     output.line(f"{seconds:.2f} s; model: {options.out} ({size:.0f} kB)")
     output.document({**document, "seconds": seconds, "model": str(options.out)})

@@ -26,13 +26,13 @@ def run(options: argparse.Namespace) -> int:
     """Predict, write the predictions and, where the target is known, the score; return the exit status."""
     if options.out is not None:
         check_out(options.parser, options.out, options.model, options.data)
-    from kernelopt.cli.table_model import load_model
+    from kernelopt.cli.model import load_model, predictions, read_for, score_of
     from kernelopt.files import replacing
 
     model = load_model(options.model)
-    table = model.read(options)
-    found = model.predictions(table)
-    score = model.score_of(table, found["prediction"])
+    table = read_for(model, options)
+    found = predictions(model, table)
+    score = score_of(model, table, found["prediction"])
     Output(options.json).document(
         {
             "predictions": found.to_dict("records"),

@@ -27,13 +27,13 @@ def add_options(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what was learned, and the bounds that are computed again; return the exit status."""
-    from kernelopt.cli.table_model import bounds_of, load_model
+    from kernelopt.cli.model import bounds_of, by_class, load_model, proved_again, read_for, show
 
     model, output = load_model(options.model), Output(options.json)
     proved = {}
     if options.data is not None:  # before anything is printed: the table may be another one
-        proved = model.proved_again(model.read(options))
-    document, saved, status = model.show(output), model.certificates(), 0
+        proved = proved_again(model, read_for(model, options))
+    document, saved, status = show(model, output), by_class(model, model.estimator.certificate_), 0
     if proved:
         document["proved_again"] = [bounds_of(name, c) for name, c in proved.items()]
     for name, c in proved.items():

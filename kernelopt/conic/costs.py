@@ -6,7 +6,7 @@ seconds of one core of a 2023 server.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,10 @@ class Cones:
     columns: int = 0
     nonzeros: int = 0  # of the constraint matrix
     fill: float = 0.0  # multiplications of one elimination of its rows outside the semidefinite cones
+
+    def __add__(self, other: Cones) -> Cones:
+        """The cones of both."""
+        return Cones(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Cones)))
 
     @property
     def order(self) -> int:

@@ -104,7 +104,7 @@ def off_by(constraint: Any) -> float:
     for sense in senses(constraint):
         least, slope = sense * read.constant, np.finfo(float).tiny
         for v, matrix in read.matrices.items():
-            exact = sense * matrix.multiply(abs(matrix) > ROUNDING_SHARE * terms.get(v.id, 0 * matrix))
+            exact = sense * matrix.multiply(abs(matrix) > ROUNDING_SHARE * terms.get(v, 0 * matrix))
             up, down, low = exact.maximum(0), exact.minimum(0), flat(v.value) - step
             room = np.maximum(low, 0.0) if v.is_nonneg() else low
             least = least + up @ room + down @ (low + 2 * step)

@@ -184,7 +184,7 @@ def primal_of(structure: Structure, notation: Reader, tags: Tags) -> tuple[State
         risk = explicit_risk(term, notation, suffix)
         explicit.append(risk)
         stand_in = value = notation(risk.value)
-        if structure.constrained[k] or structure.objective.coefficients is None:
+        if structure.constrained[k] or structure.objective is None:
             stand_in = leaf(f"risk{suffix}", tex=r"\mathrm{risk}" + f"_{suffix}" * bool(suffix))
         notation.substitutes[id(term.stand_in)] = stand_in
         variables += risk.variables

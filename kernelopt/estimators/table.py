@@ -195,8 +195,8 @@ def table_columns(
 
 @record(TABLE_MODEL)
 @dataclass(frozen=True)
-class TableFile:
-    """What a file of `kernelopt fit` has.
+class TableModel:
+    """What `kernelopt fit` has learned from a table, and its file has.
 
     Attributes
     ----------
@@ -217,7 +217,7 @@ class TableFile:
     """
 
     columns: TableColumns
-    estimator: SavedMixin
+    estimator: Any
     target: str
     dropped: tuple[str, ...]
     task: Task
@@ -225,6 +225,20 @@ class TableFile:
     score: float
     scores: tuple[float, ...] | None
     chosen: float | None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.estimator, SavedMixin):
+            raise ValueError(f"estimator must be a fitted estimator, got {shown(self.estimator)}")
+
+    @property
+    def measure(self) -> str:
+        """What `score` is."""
+        return "accuracy" if self.task == "classification" else "R^2"
+
+    @property
+    def classes(self) -> list[Any]:
+        """The classes, none of a regression."""
+        return self.estimator.classes_.tolist() if self.task == "classification" else []
 
     def pipeline(self) -> Pipeline:
         """Return the columns and the estimator as a pipeline."""

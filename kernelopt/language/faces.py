@@ -17,7 +17,6 @@ import numpy as np
 
 from kernelopt.grams import Grams
 from kernelopt.language.combination import combine
-from kernelopt.language.penalty import Penalty
 from kernelopt.language.terms import terms
 from kernelopt.validation import Array
 
@@ -61,13 +60,3 @@ def facial_reduction(constraint: Any) -> tuple[Any, Array | None]:
         return constraint, None
     smaller = restricted_to_range(K, Q) >> 0
     return (smaller.set_label(constraint.label) if constraint.label else smaller), Q
-
-
-def penalty_on_range(part: Penalty, K: cp.Expression, n: int) -> tuple[Penalty, cp.Expression | None]:
-    """Return a semidefinite penalty on the range of K and its f = Q g; any other penalty and None."""
-    Q = joint_range(K, n) if part.form == "semidefinite" else None
-    if Q is None:
-        return part, None
-    g = cp.Variable(Q.shape[1], name="g")
-    f = Q @ g
-    return Penalty(f, cp.matrix_frac(g, restricted_to_range(K, Q)), None, part.form), f

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from typing import Any
+from threading import Event
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,11 +11,10 @@ import scipy.sparse as sp
 from kernelopt.losses import Loss
 from kernelopt.losses.curve import Curve
 from kernelopt.numerics.factors import pivoted_cholesky
-from kernelopt.running import check, running_call
+from kernelopt.running import check
 from kernelopt.threads import interruptible
 from kernelopt.validation import Array
 
-SMALL = 200  # points up to which Clarabel takes less than 20 ms, and is not interrupted
 BOUND_TOLERANCES = (1e-3, 1e-5, 1e-7, 1e-9)  # relative distances at which an entry counts as at its bound
 CLARABEL_TOLERANCE = (
     1e-11  # of gap and feasibility: tighter than the default 1e-8, to identify the active set
@@ -52,58 +50,31 @@ def interior_point_solution(K: Array, curve: Curve, bias: bool, factored: bool) 
     Variables t with |a| <= t are added where the loss has an l1 term. None is returned without a finite
     point.
     """
-    n = curve.linear.size
-    eye = sp.eye_array(n, format="csc")
-    rows: list[Any] = []
-    equal: list[float] = []
-    if factored:
-        L = pivoted_cholesky(K, "the kernel")
-        extra = L.shape[1]
-        P = sp.block_diag([sp.diags_array(curve.curvature), sp.eye_array(extra)], format="csc")
-        rows.append(sp.hstack([sp.csc_array(L.T), -sp.eye_array(extra)]))
-        equal += [0.0] * extra
-    else:
-        extra = 0
-        P = sp.csc_array(np.triu(K + np.diag(curve.curvature)))
-    if bias:
-        rows.append(sp.csc_array(np.concatenate([np.ones(n), np.zeros(extra)])[None]))
-        equal.append(0.0)
-    above, below = np.isfinite(curve.upper), np.isfinite(curve.lower)
-    pad = sp.csc_array((n, extra))
-    bounds = [sp.hstack([eye, pad], format="csc")[above], sp.hstack([-eye, pad], format="csc")[below]]
-    limits = [curve.upper[above], -curve.lower[below]]
-    q = np.concatenate([-curve.linear, np.zeros(extra)])
-    if curve.l1.any():
-        P = sp.block_diag([P, sp.csc_array((n, n))], format="csc")
-        q = np.concatenate([q, curve.l1])
-        rows = [sp.hstack([row, sp.csc_array((row.shape[0], n))]) for row in rows]
-        bounds = [sp.hstack([row, sp.csc_array((row.shape[0], n))]) for row in bounds]
-        bounds += [sp.hstack([eye, pad, -eye]), sp.hstack([-eye, pad, -eye])]
-        limits.append(np.zeros(2 * n))
-    b = np.concatenate([equal, *limits])
-    if not b.size:  # squared loss without intercept: a linear system
-        return np.asarray(np.linalg.lstsq(K + np.diag(curve.curvature), curve.linear, rcond=None)[0])
     import clarabel  # here, since importing kernelopt should be quick
 
-    cones = [clarabel.ZeroConeT(len(equal))] if equal else []
-    cones += [clarabel.NonnegativeConeT(b.size - len(equal))] if b.size > len(equal) else []
+    n, kinked = curve.linear.size, bool(curve.l1.any())
+    L = pivoted_cholesky(K, "the kernel") if factored else np.zeros((n, 0))
+    square = np.diag(curve.curvature) if factored else K + np.diag(curve.curvature)
+    x = sp.eye_array(n + L.shape[1] + kinked * n, format="csr")  # all variables, of which these are parts
+    a, w, t = x[:n], x[n : n + L.shape[1]], x[n + L.shape[1] :]
+    P = a.T @ sp.csr_array(square) @ a + w.T @ w
+    q = (t.T @ curve.l1 if kinked else 0.0) - a.T @ curve.linear
+    equal = sp.vstack([sp.csr_array(L.T) @ a - w, sp.csr_array(np.ones((int(bias), n))) @ a])
+    above, below = np.isfinite(curve.upper), np.isfinite(curve.lower)
+    kinks = [a - t, -a - t] if kinked else []
+    A = sp.vstack([equal, a[above], -a[below], *kinks], format="csc")
+    b = np.concatenate([np.zeros(equal.shape[0]), curve.upper[above], -curve.lower[below]])
+    b = np.append(b, np.zeros(A.shape[0] - b.size))
+    cones = [clarabel.ZeroConeT(equal.shape[0]), clarabel.NonnegativeConeT(b.size - equal.shape[0])]
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_threads = 1
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = CLARABEL_TOLERANCE
-    A = sp.vstack([*rows, *bounds], format="csc")
-    solver = clarabel.DefaultSolver(sp.triu(P, format="csc"), q, A, b, cones, settings)
-    found = solver.solve() if running_call() is None or n <= SMALL else interruptible_solve(solver)
-    a = np.asarray(found.x, dtype=float)[:n]
-    return a if a.size == n and np.isfinite(a).all() else None
-
-
-def interruptible_solve(solver: Any) -> Any:
-    """Return the result of Clarabel, run in a thread that ends with the running call."""
-    ended = threading.Event()
+    solver, ended = clarabel.DefaultSolver(sp.triu(P, format="csc"), q, A, b, cones, settings), Event()
     if hasattr(solver, "set_termination_callback"):  # from Clarabel 0.11 on; older versions run to their end
         solver.set_termination_callback(lambda info: ended.is_set())
-    return interruptible(solver.solve, ended.set)
+    a = np.asarray(interruptible(solver.solve, ended.set).x, dtype=float)[:n]
+    return a if a.size == n and np.isfinite(a).all() else None
 
 
 def active_set(K: Array, curve: Curve, bias: bool, a: Array, boundary: float) -> Array | None:

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelopt.learner.decomposition import smo_points
+from kernelopt.learner.newton import newton_steps
 from kernelopt.learner.programs import dual_program, program_seconds
 from kernelopt.learner.quadratic import interior_points
+from kernelopt.learner.smo import smo_points
 from kernelopt.losses import Loss
 from kernelopt.numerics.factors import pivoted_cholesky
 from kernelopt.records import record
@@ -19,8 +20,6 @@ from kernelopt.validation import Array
 
 SMALL = 150  # points up to which an interior point is no slower than the import of numba
 CLOSE = 1e-9  # default relative gap of a machine
-NEWTON_STEPS = 20  # at most: it converges quadratically in a few, or the conic solve takes over
-SHORTEST_STEP = 1e-8  # of a line search, relative to the Newton step
 
 
 @record("trained")
@@ -62,8 +61,8 @@ def learn(
     """
     origin = np.zeros(y.size) if start is None else start
     solvers: list[Iterator[Array]] = [] if start is None else [iter([start])]
-    if not loss.quadratic:
-        solvers.append(newton_points(K, y, loss, bias, origin))
+    if has_smooth_dual(loss, y):
+        solvers.append(smooth_points(K, y, loss, bias, origin))
     else:  # SMO is the last resort for small kernels, since no tolerance of it depends on the scaling
         both = [interior_points(K, y, loss, bias), smo_points(K, y, loss, bias, origin)]
         solvers += both if start is None and y.size <= SMALL else both[::-1]
@@ -92,40 +91,23 @@ def lower_bound(K: Array, alpha: Array, y: Array, loss: Loss) -> float:
     return loss.dual_value(alpha, y) - float(alpha @ K @ alpha) / 2
 
 
-def newton_points(K: Array, y: Array, loss: Loss, bias: bool, start: Array) -> Iterator[Array]:
+def has_smooth_dual(loss: Loss, y: Array) -> bool:
+    """Whether Newton's method serves a loss: its dual is not quadratic, or has no bounds and no kinks."""
+    curve = loss.curve(y)
+    return not (
+        loss.quadratic and (np.isfinite(curve.lower) | np.isfinite(curve.upper) | (curve.l1 > 0)).any()
+    )
+
+
+def smooth_points(K: Array, y: Array, loss: Loss, bias: bool, start: Array) -> Iterator[Array]:
     """Yield points near the dual optimum of a smooth loss: Newton's method, then a conic solve.
 
-    Newton's method with line search solves alpha = response(K alpha + b), sum alpha = 0. Steps are halved
-    until the primal value decreases. No conic solve is started for which the running call has too little
-    time left.
+    No conic solve is started for which the running call has too little time left.
     """
-    n = y.size
-    value, alpha, b = machine_at(K, start, y, loss, bias)
-    for _ in range(NEWTON_STEPS):
-        f = K @ alpha + b
-        W = loss.hessian_diag(f, y)
-        if W is None:
-            break
-        M = np.eye(n) + W[:, None] * K
-        right = loss.response(f, y) - alpha
-        if bias:
-            M = np.block([[M, W[:, None]], [np.ones((1, n)), np.zeros((1, 1))]])
-            right = np.append(right, -alpha.sum())
-        try:
-            step = np.linalg.solve(M, right)
-        except np.linalg.LinAlgError:
-            break
-        length = 1.0
-        while length > SHORTEST_STEP:
-            trial = machine_at(K, alpha + length * step[:n], y, loss, bias)
-            if trial.value < value:
-                break
-            length /= 2
-        else:
-            break
-        value = trial.value
-        alpha, b = alpha + length * step[:n], trial.intercept
-        yield alpha
+    start = loss.project(start, y, bias)
+    if loss.quadratic or loss.hessian_diag(start, y) is not None:
+        for alpha, _ in newton_steps(K, y, loss, bias, start, K @ start):
+            yield alpha
     factor = pivoted_cholesky(K, "the kernel")
     if program_seconds([factor]) < seconds_left():
         yield dual_program([factor], y, loss, bias, 2)[0]

@@ -1,4 +1,6 @@
-"""The inner loops of SMO and of cached kernel rows, compiled by numba at their first use.
+"""The dual of a piecewise quadratic loss at a fixed kernel by SMO, from any starting point.
+
+The inner loops are compiled by numba at their first use.
 
 References
 ----------
@@ -8,11 +10,59 @@ References
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelopt.losses import Loss
+from kernelopt.losses.curve import Curve
+from kernelopt.numerics.compiling import compiled
+from kernelopt.running import check
 from kernelopt.validation import Array
 
+STEPS_PER_POINT = 100  # SMO steps per training point, at most, for one yielded point
+ENTRIES_PER_CALL = 1e8  # entries of K that the loop reads between two calls of `check`: about 0.1 s
+ROUNDS = 60  # yielded points at most
+FIRST_TOLERANCE, LAST_TOLERANCE = 1e-2, 1e-12  # of the optimality conditions, relative to their scale
+REDUCTION = 5  # of the tolerance, from a point to the next
 SMALLEST_CURVATURE = 1e-12  # replaces a zero curvature in a Newton step, as in LIBSVM
+
+
+def smo_points(K: Array, y: Array, loss: Loss, bias: bool, alpha: Array) -> Iterator[Array]:
+    """Yield points that converge to the maximiser of l(alpha) - 1/2 alpha'K alpha, starting at `alpha`.
+
+    Sequential minimal optimisation changes two entries at a time, or one without an intercept. After each
+    point the tolerance of the optimality conditions is divided by five.
+    """
+    curve = loss.curve(y)
+    a = np.ascontiguousarray(loss.project(alpha, y, bias))
+    K = np.ascontiguousarray(K, dtype=float)
+    g = K @ a + curve.curvature * a - curve.linear
+    for reached in smo_rounds(K, curve, bias, a, g):
+        yield a.copy()
+        if reached:
+            g[:] = K @ a + curve.curvature * a - curve.linear
+
+
+def smo_rounds(K: NDArray[Any], curve: Curve, bias: bool, a: Array, g: Array) -> Iterator[bool]:
+    """Change a and g = K a + curvature a - linear by SMO; yield in turn whether a tolerance is met."""
+    loop = compiled(smo_pairs if bias else coordinate_steps)
+    scale = float(np.abs(curve.linear).max(initial=0.0) + curve.l1.max(initial=0.0)) or 1.0
+    tol = FIRST_TOLERANCE * scale
+    most, portion = STEPS_PER_POINT * a.size, max(1, int(ENTRIES_PER_CALL / a.size))
+    for _ in range(ROUNDS):
+        for done in range(0, most, portion):
+            check()
+            violation = loop(K, *curve[1:], a, g, tol, min(portion, most - done))
+            if violation <= tol:
+                break
+        yield violation <= tol
+        if violation <= tol:
+            tol = min(tol, max(violation, LAST_TOLERANCE * scale)) / REDUCTION
+        if tol < LAST_TOLERANCE * scale:
+            return
 
 
 def smo_pairs(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kernelopt.certificates.certificate import BoundedProblem
 from kernelopt.conic.costs import Cones
 from kernelopt.structure.combined.cone import read_combined_cone
-from kernelopt.structure.counting import count_user, risk_stacks
+from kernelopt.structure.counting import of_constraint, of_risk, of_user, risk_stacks
 from kernelopt.structure.structure import Structure, kept_in_structure
 
 CONIC_SOLVES = 2  # of the relaxation, for a lower bound: most problems need one correction of the multipliers
@@ -71,17 +71,17 @@ def certification_seconds(structure: Structure) -> float:
 @kept_in_structure
 def size(structure: Structure) -> Size:
     """Return the size of the explicit form of a problem, without evaluating a kernel."""
-    explicit = count_user(structure.problem, structure.user_variables)
+    explicit = of_user(structure.problem, structure.user_variables)
     factors: list[tuple[int, int]] = []  # columns and rows of the stacked factors of each stack of kernels
     for term in structure.risks:
         stacks = risk_stacks(term.node)
-        explicit.risk(term.node, stacks)
+        explicit += of_risk(term.node, stacks)
         factors += [(sum(columns for columns, _ in stack), term.learner.n) for stack in stacks]
     return Size(
-        tuple(explicit.semidefinite),
+        explicit.semidefinite,
         sum(columns for columns, _ in factors),
         sum(columns * rows for columns, rows in factors),
-        explicit.cones(),
+        explicit,
         certification_seconds(structure),
     )
 
@@ -91,13 +91,11 @@ def relaxed_cones(structure: Structure) -> Cones | None:
     """Return the cones of the problem without its risks; None where its minimum has a closed form."""
     if has_closed_form(structure):
         return None
-    count = count_user(structure.problem, structure.user_variables)
+    found = of_user(structure.problem, structure.user_variables)
     for term in structure.risks:  # a risk is replaced by the positive part of an affine function
-        count.rows += 2
-        count.nonzeros += 2 * sum(v.size for K in term.kernels for v in K.variables())
-    for constraint in structure.domains:
-        count.constraint(constraint)
-    return count.cones()
+        weights = sum(v.size for K in term.kernels for v in K.variables())
+        found += Cones(rows=2, nonzeros=2 * weights)
+    return sum(map(of_constraint, structure.domains), found)
 
 
 def has_closed_form(structure: Structure) -> bool:
@@ -108,10 +106,8 @@ def has_closed_form(structure: Structure) -> bool:
     """
     if isinstance(structure.problem, BoundedProblem):
         return True
-    if structure.unset:  # a coefficient without a value may have either sign
-        return False
-    rest = structure.objective.rest
-    if rest is None or not rest.is_affine() or structure.domains or any(structure.constrained):
+    objective = structure.objective
+    if objective is None or objective.terms or structure.domains or any(structure.constrained):
         return False
     if not isinstance(read_combined_cone(structure), str):
         return True

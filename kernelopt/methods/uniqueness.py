@@ -64,12 +64,12 @@ def weights_are_unique(
     ball = read_risks_on_ball(structure)
     if isinstance(ball, BallProblem) and not ball.priced:
         return unique_on_ball(ball, certificate)
-    (machine, *others), coefficients = learned, structure.objective.coefficients
+    (machine, *others), objective = learned, structure.objective
     if others or machine.weights is None or not machine.inductive or structure.constrained[0]:
         return None
     learner = structure.risks[0].learner
     one_kernel = len(learner.kernels) == 1 or learner.norm == 2
-    if not one_kernel or coefficients is None or not coefficients[0] > 0:
+    if not one_kernel or objective is None or not objective.factor > 0:
         return None
     each = (part.predictions(learner.n)[: learner.n] for part in machine.parts)
     F = determined(learner, machine.alpha, lambda: np.sum(list(each), axis=0) + machine.intercept)

@@ -69,7 +69,8 @@ def affine(expression: cp.Expression) -> Affine | None:
         return Affine(flat(expression.value), {})
     if isinstance(expression, AddExpression):
         if all(arg.size == expression.size for arg in expression.args):
-            return total([affine(arg) for arg in expression.args])
+            read_terms = [read for arg in expression.args if (read := affine(arg)) is not None]
+            return total(read_terms) if len(read_terms) == len(expression.args) else None
     elif isinstance(expression, Wrap):
         return affine(expression.args[0])
     elif isinstance(expression, NegExpression):
@@ -84,10 +85,10 @@ def affine(expression: cp.Expression) -> Affine | None:
             if read is None:
                 return None
             chosen = read.mapped(lambda c: c[entries], lambda A: A[entries])
-        return total_of(chosen) if isinstance(expression, Trace) else chosen
+        return weighted_sum(chosen, 1.0) if isinstance(expression, Trace) else chosen
     elif isinstance(expression, Sum) and expression.size == 1:
         read = affine(expression.args[0])
-        return None if read is None else total_of(read)
+        return None if read is None else weighted_sum(read, 1.0)
     elif type(expression) is MulExpression:  # elementwise products are of a class derived from it
         left, right = expression.args
         known = isinstance(left, cp.Constant) and left.is_real()
@@ -109,9 +110,10 @@ def entries_of(expression: cp.Expression) -> Index:
     return np.asarray(expression.numeric([positions]), dtype=np.intp).ravel(order="F")
 
 
-def total_of(read: Affine) -> Affine:
-    """Return the sum of the entries of an affine map."""
-    return read.mapped(lambda c: c.sum(keepdims=True), column_sums)
+def weighted_sum(read: Affine, weights: Array | float) -> Affine:
+    """Return the scalar map weights'(c + sum_v A_v vec(x_v)); a single weight counts for all entries."""
+    w = np.broadcast_to(weights, read.constant.shape)
+    return read.mapped(lambda c: (w @ c).reshape(1), lambda A: sp.csr_array(w[None] @ A))
 
 
 def unit_rows(entries: Index, size: int) -> sp.csr_array:
@@ -132,21 +134,10 @@ def one_row_or_more(array: Any) -> sp.csr_array:
     return matrix
 
 
-def column_sums(matrix: sp.csr_array) -> sp.csr_array:
-    """Return 1'A as a matrix of one row."""
-    row = sp.csr_array(
-        (matrix.data.copy(), matrix.indices.copy(), [0, matrix.nnz]), shape=(1, matrix.shape[1])
-    )
-    row.sum_duplicates()
-    return row
-
-
-def total(parts: list[Affine | None]) -> Affine | None:
-    """Return the sum of affine maps to vectors of one size, None if one of them is None."""
+def total(parts: list[Affine]) -> Affine:
+    """Return the sum of affine maps to vectors of one size."""
     constant, matrices = np.zeros(1), dict[cp.Variable, sp.csr_array]()
     for part in parts:
-        if part is None:
-            return None
         constant = constant + part.constant
         for variable, A in part.matrices.items():
             matrices[variable] = matrices[variable] + A if variable in matrices else A
@@ -180,3 +171,18 @@ def flat(value: Any) -> Array:
     """Return vec(value): the columns of an array, one below the other."""
     dense = value.toarray() if sp.issparse(value) else value
     return np.asarray(dense, dtype=float).ravel(order="F")
+
+
+def single_entries(matrix: sp.csr_array) -> Array | None:
+    """Return the absolute value of the only entry in each column, or zero.
+
+    Returns
+    -------
+    array of shape (n,), or None
+        None where a row or a column has more than one entry.
+    """
+    found = sp.csc_array(matrix)
+    found.eliminate_zeros()
+    if (np.diff(found.indptr) > 1).any() or np.unique(found.indices).size < found.nnz:
+        return None
+    return np.asarray(abs(found).sum(axis=0)).ravel()

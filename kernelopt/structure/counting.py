@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import cvxpy as cp
@@ -27,150 +26,123 @@ from kernelopt.structure.trees import nodes
 
 SAMPLE = 32  # points of the principal submatrix on which the rank of a given matrix is estimated
 RANK_TOLERANCE = 1e-11  # eigenvalues below this share of the largest one count as zero in that estimate
-EXPONENTIAL = {
-    "exp": 1,
-    "log": 1,
-    "entr": 1,
-    "log1p": 1,
-    "kl_div": 1,
-    "rel_entr": 1,
-    "xexp": 1,
-    "logistic": 2,
+EXPONENTIAL = dict.fromkeys(["exp", "log", "entr", "log1p", "kl_div", "rel_entr", "xexp"], 1) | {
+    "logistic": 2
 }
 """Number of exponential cones of each entry of an atom."""
 SPECTRAL = {"lambda_max", "lambda_sum_largest", "sigma_max", "normNuc", "log_det", "tr_inv"}
 """Atoms that cvxpy writes with a semidefinite cone."""
 
 
-@dataclass
-class Count:
-    """The running totals of the fields of `Cones`."""
+def blocks(rows: int, columns: int, nonzeros: float) -> Cones:
+    """Count a block of the constraint matrix and the fill-in that it causes in the factorisation.
 
-    semidefinite: list[int] = field(default_factory=list)
-    second_order: int = 0
-    exponential: int = 0
-    power: int = 0
-    rows: int = 0
-    columns: int = 0
-    nonzeros: int = 0
-    fill: float = 0.0
+    If the factorisation eliminates a column first, all rows with an entry in it are coupled. If it eliminates
+    a row first, all columns with an entry in it are. The cheaper order is counted. It takes 2 nnz min(nnz /
+    columns, nnz / rows) operations.
+    """
+    fill = 2 * nonzeros * min(nonzeros / max(columns, 1), nonzeros / max(rows, 1))
+    return Cones(nonzeros=int(nonzeros), fill=fill)
 
-    def cones(self) -> Cones:
-        """Return the totals."""
-        three_dimensional = self.exponential + self.power  # each has three rows and one auxiliary variable
-        return Cones(
-            tuple(self.semidefinite), self.second_order, self.exponential, self.power,
-            self.rows + 3 * three_dimensional, self.columns + three_dimensional,
-            int(self.nonzeros), float(self.fill),
-        )  # fmt: skip
 
-    def dense(self, rows: int, columns: int, nonzeros: float) -> None:
-        """Count a block of the constraint matrix and the fill-in that it causes in the factorisation.
+def semidefinite(order: int, dense_columns: int) -> Cones:
+    """Count a semidefinite cone, each of whose entries depends on `dense_columns` weights.
 
-        If the factorisation eliminates a column first, all rows with an entry in it are coupled. If it
-        eliminates a row first, all columns with an entry in it are. The cheaper order is counted. It takes
-        2 nnz min(nnz / columns, nnz / rows) operations.
-        """
-        self.nonzeros += int(nonzeros)
-        self.fill += 2 * nonzeros * min(nonzeros / max(columns, 1), nonzeros / max(rows, 1))
+    The factorisation eliminates these columns together with the dense block of the cone. Its operations run
+    at the rate of dense matrices, whereas `fill` counts operations at the rate of sparse ones.
+    """
+    triangle = order * (order + 1) // 2
+    fill = triangle**2 * dense_columns * SPARSE_RATE / DENSE_RATE
+    return Cones((order,), rows=triangle, nonzeros=triangle * max(dense_columns, 1), fill=fill)
 
-    def matrix(self, order: int, dense_columns: int) -> None:
-        """Count a semidefinite cone, each of whose entries depends on `dense_columns` weights."""
-        triangle = order * (order + 1) // 2
-        self.semidefinite.append(order)
-        self.rows += triangle
-        self.nonzeros += triangle * max(dense_columns, 1)
-        # The factorisation eliminates these columns together with the dense block of the cone. Its operations
-        # run at the rate of dense matrices, whereas `fill` counts operations at the rate of sparse ones.
-        self.fill += triangle**2 * dense_columns * SPARSE_RATE / DENSE_RATE
 
-    def risk(self, risk: Risk, stacks: list[list[tuple[int, int]]]) -> None:
-        """Count the explicit form of a risk, given its `risk_stacks`."""
-        learner = risk.learner
-        n = learner.n
-        self.rows += 3 * n
-        self.columns += 2 * n
-        self.nonzeros += 4 * n
-        if isinstance(learner.loss, logistic):
-            self.exponential += 2 * n
-        for stack in stacks:
-            self.factors(n, stack)
-        for K, form in zip(learner.kernels, learner.forms, strict=True):
-            if form == "semidefinite":
-                order, weights = order_on_range(K, n)
-                self.matrix(order + 1, weights)
-                self.columns += order
+def exponential(count: int) -> Cones:
+    """Count exponential cones, each with three rows and one auxiliary variable."""
+    return Cones(exponential=count, rows=3 * count, columns=count)
 
-    def factors(self, n: int, stack: list[tuple[int, int]]) -> None:
-        """Count the second-order cones of a stack of kernels K_i = L_i L_i', given (columns, rank) of L_i."""
-        bounds, ranks = [bound for bound, _ in stack], [rank for _, rank in stack]
-        total = sum(ranks)
-        self.second_order += len(stack)
-        self.columns += sum(bounds)
-        self.rows += sum(bound + 2 for bound in bounds)
-        # A Cholesky factor with pivoting is a permuted trapezoid: its column j has n - j entries.
-        self.nonzeros += int(sum(rank * n - rank**2 / 2 for rank in ranks)) + 2 * sum(bounds)
-        by_columns = 2 * sum(n**3 - (n - rank) ** 3 for rank in ranks) / 3 + n**3 / 3
-        if 2 * max(ranks, default=0) > n:
-            self.fill += by_columns
-        else:
-            # The alternative is to eliminate the rows of the points first. Operations on the short columns of
-            # the factors are about three times slower.
-            self.fill += min(3 * by_columns, 2 * n * total**2 + 2 * total**3)
 
-    def constraint(self, constraint: Any) -> None:
-        """Count the cone of a constraint of the user, without the cones of the atoms in it."""
-        if isinstance(constraint, cp.constraints.PSD):
-            self.matrix(*order_on_range(constraint.args[0], constraint.shape[0]))
-        elif isinstance(constraint, SOC):
-            self.second_order += constraint.args[0].size
-            self.rows += constraint.size
-        elif isinstance(constraint, ExpCone):
-            self.exponential += constraint.args[0].size
-        elif isinstance(constraint, PowCone3D):
-            self.power += constraint.args[0].size
-        else:
-            self.rows += constraint.size
-            self.nonzeros += constraint.size
+def power(count: int) -> Cones:
+    """Count power cones, each with three rows and one auxiliary variable."""
+    return Cones(power=count, rows=3 * count, columns=count)
 
-    def atom(self, node: Any) -> None:
-        """Count the cones, rows and columns of the conic form of an atom outside the risks."""
-        name, inner = type(node).__name__, sum(arg.size for arg in node.args)
-        if isinstance(node, AffAtom):
-            self.affine(node)
-        elif name in SPECTRAL:
-            shape = node.args[0].shape
-            self.matrix(sum(shape) if name in ("sigma_max", "normNuc") else shape[0], 0)
-        elif name == "MatrixFrac":
-            self.matrix(node.args[1].shape[0] + 1, 0)
-        elif name in EXPONENTIAL:
-            self.exponential += EXPONENTIAL[name] * node.size
-        elif name == "log_sum_exp":
-            self.exponential += inner
-        elif name in ("Pnorm", "PnormApprox", "geo_mean") and getattr(node, "p", 0) != 2:
-            self.power += inner
-        elif name in ("quad_over_lin", "Pnorm", "PnormApprox"):
-            self.second_order += 1
-            self.rows += inner + 2
-            self.columns += 1
-            self.nonzeros += inner + 2
-        else:  # polyhedral atoms such as maxima and absolute values: linear rows
-            self.rows += 2 * inner
-            self.columns += inner + node.size
-            self.nonzeros += 3 * inner
 
-    def affine(self, node: Any) -> None:
-        """Count the entries of a constant matrix that multiplies variables, without evaluating a kernel."""
-        if isinstance(node, MulExpression):
-            left, right = node.args
-            constant, other = (left, right) if left.is_constant() else (right, left)
-            if constant.is_constant() and not other.is_constant() and constant.ndim == 2:
-                entries = entry_count(constant)
-                rows, columns = constant.shape
-                self.dense(rows, columns, entries * max(1, other.size // max(columns, 1)))
-        elif isinstance(node, TripletGains):
-            weights = sum(v.size for v in node.variables())
-            self.dense(node.size, weights, node.size * weights)
+def of_risk(risk: Risk, stacks: list[list[tuple[int, int]]]) -> Cones:
+    """Count the explicit form of a risk, given its `risk_stacks`."""
+    learner = risk.learner
+    n = learner.n
+    found = Cones(rows=3 * n, columns=2 * n, nonzeros=4 * n)
+    if isinstance(learner.loss, logistic):
+        found += exponential(2 * n)
+    for stack in stacks:
+        found += of_factors(n, stack)
+    for K, form in zip(learner.kernels, learner.forms, strict=True):
+        if form == "semidefinite":
+            order, weights = order_on_range(K, n)
+            found += semidefinite(order + 1, weights) + Cones(columns=order)
+    return found
+
+
+def of_factors(n: int, stack: list[tuple[int, int]]) -> Cones:
+    """Count the second-order cones of a stack of kernels K_i = L_i L_i', given (columns, rank) of L_i."""
+    bounds, ranks = [bound for bound, _ in stack], [rank for _, rank in stack]
+    total = sum(ranks)
+    # A Cholesky factor with pivoting is a permuted trapezoid: its column j has n - j entries.
+    nonzeros = int(sum(rank * n - rank**2 / 2 for rank in ranks)) + 2 * sum(bounds)
+    fill = 2 * sum(n**3 - (n - rank) ** 3 for rank in ranks) / 3 + n**3 / 3
+    if 2 * max(ranks, default=0) <= n:
+        # The alternative is to eliminate the rows of the points first. Operations on the short columns of the
+        # factors are about three times slower.
+        fill = min(3 * fill, 2 * n * total**2 + 2 * total**3)
+    rows = sum(bounds) + 2 * len(stack)
+    return Cones((), len(stack), rows=rows, columns=sum(bounds), nonzeros=nonzeros, fill=fill)
+
+
+def of_constraint(constraint: Any) -> Cones:
+    """Count the cone of a constraint of the user, without the cones of the atoms in it."""
+    if isinstance(constraint, cp.constraints.PSD):
+        return semidefinite(*order_on_range(constraint.args[0], constraint.shape[0]))
+    if isinstance(constraint, SOC):
+        return Cones((), constraint.args[0].size, rows=constraint.size)
+    if isinstance(constraint, ExpCone):
+        return exponential(constraint.args[0].size)
+    if isinstance(constraint, PowCone3D):
+        return power(constraint.args[0].size)
+    return Cones(rows=constraint.size, nonzeros=constraint.size)
+
+
+def of_atom(node: Any) -> Cones:
+    """Count the cones, rows and columns of the conic form of an atom outside the risks."""
+    name, inner = type(node).__name__, sum(arg.size for arg in node.args)
+    if isinstance(node, AffAtom):
+        return of_affine(node)
+    if name in SPECTRAL:
+        shape = node.args[0].shape
+        return semidefinite(sum(shape) if name in ("sigma_max", "normNuc") else shape[0], 0)
+    if name == "MatrixFrac":
+        return semidefinite(node.args[1].shape[0] + 1, 0)
+    if name in EXPONENTIAL:
+        return exponential(EXPONENTIAL[name] * node.size)
+    if name == "log_sum_exp":
+        return exponential(inner)
+    if name in ("Pnorm", "PnormApprox", "geo_mean") and getattr(node, "p", 0) != 2:
+        return power(inner)
+    if name in ("quad_over_lin", "Pnorm", "PnormApprox"):
+        return Cones((), 1, rows=inner + 2, columns=1, nonzeros=inner + 2)
+    # The others are polyhedral atoms such as maxima and absolute values: linear rows.
+    return Cones(rows=2 * inner, columns=inner + node.size, nonzeros=3 * inner)
+
+
+def of_affine(node: Any) -> Cones:
+    """Count the entries of a constant matrix that multiplies variables, without evaluating a kernel."""
+    if isinstance(node, TripletGains):
+        weights = sum(v.size for v in node.variables())
+        return blocks(node.size, weights, node.size * weights)
+    if isinstance(node, MulExpression):
+        constant, other = node.args if node.args[0].is_constant() else node.args[::-1]
+        if constant.is_constant() and not other.is_constant() and constant.ndim == 2:
+            rows, columns = constant.shape
+            return blocks(rows, columns, entry_count(constant) * max(1, other.size // max(columns, 1)))
+    return Cones()
 
 
 def entry_count(matrix: cp.Expression) -> int:
@@ -234,20 +206,19 @@ def risk_stacks(risk: Risk) -> list[list[tuple[int, int]]]:
     return found
 
 
-def count_user(problem: cp.Problem, variables: Iterable[cp.Variable]) -> Count:
-    """Return the count of the variables, the constraints and the atoms outside the risks."""
-    count = Count()
+def of_user(problem: cp.Problem, variables: Iterable[cp.Variable]) -> Cones:
+    """Count the variables, the constraints and the atoms outside the risks."""
+    found = Cones()
     for variable in variables:
-        count.columns += variable.size
+        found += Cones(columns=variable.size)
         if variable.attributes["PSD"] or variable.attributes["NSD"]:
-            count.matrix(variable.shape[0], 0)
+            found += semidefinite(variable.shape[0], 0)
         elif variable.is_nonneg():
-            count.rows += variable.size
-            count.nonzeros += variable.size
+            found += Cones(rows=variable.size, nonzeros=variable.size)
     for constraint in problem.constraints:
-        count.constraint(constraint)
+        found += of_constraint(constraint)
     for root in (problem.objective, *problem.constraints):
         for node in nodes(root):
             if isinstance(node, Atom) and not isinstance(node, Risk | Combination) and node.variables():
-                count.atom(node)
-    return count
+                found += of_atom(node)
+    return found

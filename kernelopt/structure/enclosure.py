@@ -6,75 +6,29 @@ sums of squares are computed with their scale taken out, since x^p alone may und
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
-from cvxpy.atoms.affine.affine_atom import AffAtom
-from cvxpy.atoms.affine.binary_operators import DivExpression
-from cvxpy.atoms.affine.sum import Sum
-from cvxpy.atoms.affine.trace import Trace
-from cvxpy.atoms.affine.unary_operators import NegExpression
+from cvxpy.atoms.affine.binary_operators import MulExpression
 from cvxpy.atoms.atom import Atom
-from cvxpy.atoms.log_sum_exp import log_sum_exp
-from cvxpy.atoms.max import max as max_atom
-from cvxpy.atoms.min import min as min_atom
-from cvxpy.atoms.norm1 import norm1
-from cvxpy.atoms.norm_inf import norm_inf
-from cvxpy.atoms.pnorm import Pnorm
-from cvxpy.atoms.quad_form import QuadForm
-from cvxpy.atoms.quad_over_lin import quad_over_lin
 from cvxpy.constraints import SOC, ExpCone, Inequality, NonNeg, NonPos, PowCone3D, PowConeND, Zero
 from cvxpy.constraints.zero import Equality
 from cvxpy.expressions.leaf import Leaf
 from cvxpy.transforms.indicator import indicator
 
-from kernelopt.language.combination import Combination
 from kernelopt.numerics.ball import Ball, raised
 from kernelopt.numerics.cones import exponential_projection, power_projection
 from kernelopt.structure.affine import flat
-from kernelopt.structure.affine_rules import (
-    PRODUCTS,
-    SUMS,
-    dense,
-    of_affine,
-    of_combination,
-    of_product,
-    of_sum,
-    of_total,
-    of_trace,
-)
-from kernelopt.structure.convex_rules import (
-    EVALUATION,
-    INCREASING,
-    LIPSCHITZ,
-    of_eigenvalues,
-    of_entropy,
-    of_form,
-    of_huber,
-    of_increasing,
-    of_log_sum_exp,
-    of_norm,
-    of_other,
-    of_power,
-    of_relative_entropy,
-    of_selection,
-    of_squares,
-    of_x_exp,
-)
-from kernelopt.structure.recognition import POWER
+from kernelopt.structure.rules import EVALUATION, dense, of_other, of_product, rule_of
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import nodes
 from kernelopt.validation import Array
 
-Rule = Callable[[Any, list[Ball]], Ball]
-
 FEASIBILITY = 1e-14  # relative change of the weights that makes a point, feasible up to rounding, feasible
 ASSUMED = "{} computed as accurately as if arguments and values had relative errors of {:g}"
-SELECTIONS = (max_atom, min_atom, cp.maximum, cp.minimum)
-"""Functions that are increasing in every argument and compute nothing."""
 
 
 def enclosure(expression: Any, moved: Collection[cp.Variable] = (), by: float = 0.0) -> Ball:
@@ -99,9 +53,10 @@ def enclosure(expression: Any, moved: Collection[cp.Variable] = (), by: float = 
         return Ball(value, raised(by * np.abs(value)) if changes else 0.0)
     if isinstance(expression, indicator):
         return Ball(np.asarray(0.0 if all(map(holds_up_to_rounding, expression.args)) else np.inf))
-    balls = [enclosure(arg, moved, by) for arg in expression.args]
+    balls, rule = [enclosure(arg, moved, by) for arg in expression.args], rule_of(expression)
+    sparse = rule is of_product and isinstance(expression, MulExpression)
     with np.errstate(all="ignore"):  # cvxpy evaluates infinite entries too
-        found = rule_of(expression)(expression, balls)
+        found = rule(expression, *(balls if sparse else map(dense, balls)))
     shape = expression.shape
     return Ball(
         np.reshape(found.mid, shape), np.reshape(np.broadcast_to(found.rad, np.shape(found.mid)), shape)
@@ -120,39 +75,6 @@ def assumption(structure: Structure) -> str:
     atoms = (node for root in (problem.objective, *problem.constraints) for node in nodes(root))
     names = {type(e).__name__ for e in atoms if isinstance(e, Atom) and rule_of(e) is of_other}
     return ASSUMED.format(", ".join(sorted(names)), EVALUATION) if names else ""
-
-
-def rule_of(expression: Any) -> Rule:
-    """Return the rule of an atom."""
-    for kinds, rule in RULES:
-        if isinstance(expression, kinds):
-            return rule
-    return of_other
-
-
-RULES: tuple[tuple[Any, Rule], ...] = (
-    (SUMS, of_sum),
-    (PRODUCTS, of_product),
-    (NegExpression, lambda atom, balls: -dense(balls[0])),
-    (DivExpression, lambda atom, balls: dense(balls[0]) / dense(balls[1])),
-    (Sum, of_total),
-    (Trace, of_trace),
-    (Combination, of_combination),
-    (AffAtom, of_affine),
-    (POWER, of_power),
-    ((Pnorm, norm1, norm_inf), of_norm),
-    (quad_over_lin, of_squares),
-    (QuadForm, of_form),
-    (tuple(INCREASING), of_increasing),
-    (SELECTIONS, of_selection),
-    (cp.abs, lambda atom, balls: dense(balls[0]).absolute()),
-    (tuple(LIPSCHITZ), of_eigenvalues),
-    (log_sum_exp, of_log_sum_exp),
-    (cp.entr, of_entropy),
-    ((cp.rel_entr, cp.kl_div), of_relative_entropy),
-    (cp.xexp, of_x_exp),
-    (cp.huber, of_huber),
-)
 
 
 def violation(constraint: Any) -> Array:

@@ -10,78 +10,22 @@ import numpy as np
 from cvxpy.constraints import Inequality
 
 from kernelopt.language.faces import facial_reduction
-from kernelopt.language.risk import Risk
 from kernelopt.plain_tables import html_table
 from kernelopt.structure.attributes import copied_variable, stated_bounds
-from kernelopt.structure.explicit_risk import explicit_risk, loss_variables
+from kernelopt.structure.explicit_risk import ExpandedRisk, Pairs, expanded_risk
 from kernelopt.structure.gate import check_problem
-from kernelopt.structure.recognition import NORMS
+from kernelopt.structure.powers import NORMS
 from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.trees import (
-    coefficient,
     copied_constraint,
-    nodes,
-    number,
     replaced,
     risks,
     short,
     times,
     visible_variables,
 )
-from kernelopt.structure.units import HOMOGENEOUS, RiskUnits, Units
+from kernelopt.structure.units import HOMOGENEOUS, Units
 from kernelopt.validation import Array
-
-INACTIVE = 1e-7  # weight of a risk relative to the objective, below which its multiplier is only rounding
-
-Pairs = tuple[tuple[cp.Variable, cp.Expression], ...]
-
-
-@dataclass(frozen=True)
-class ExpandedRisk:
-    """A risk in explicit form: its constraint `fit`, and the weight of the risk in the objective.
-
-    With multipliers taken in the user's units, alpha = (multiplier of `fit`) / (weight of the risk).
-
-    Attributes
-    ----------
-    risk : Risk
-    fit : cp.Constraint
-        z == f + b.
-    bound : cp.Constraint or None
-        t >= 1/2 |f|_K^2 + loss(z), where the risk does not enter the objective linearly.
-    coefficient : number, cvxpy expression or None
-        The weight of the risk where there is no `bound`, with the sign of a minimisation.
-    fit_unit, bound_unit : float
-        The multiplier of `fit` in the user's units is fit_unit times its `dual_value`; likewise of `bound`.
-    """
-
-    risk: Risk
-    fit: cp.Constraint
-    bound: cp.Constraint | None
-    coefficient: Any
-    fit_unit: float = 1.0
-    bound_unit: float = 1.0
-
-    @property
-    def constraints(self) -> tuple[cp.Constraint, ...]:
-        """The constraints that the risk adds to the problem."""
-        return (self.fit,) if self.bound is None else (self.bound, self.fit)
-
-    def weight(self) -> float:
-        """Return the weight of the risk at the solution: its coefficient, or the multiplier of `bound`."""
-        if self.bound is None:
-            return number(self.coefficient)
-        return self.bound_unit * float(np.ravel(self.bound.dual_value)[0])
-
-    def alpha(self) -> Array | None:
-        """Return alpha = (multiplier of `fit`) / weight; None where the weight is zero up to rounding."""
-        if self.bound is not None and self.bound.dual_value is None:
-            return None
-        weight = self.weight()
-        if self.fit.dual_value is None or not weight > INACTIVE * self.bound_unit:
-            return None
-        alpha = self.fit_unit * np.ravel(self.fit.dual_value) / weight
-        return alpha if np.isfinite(alpha).all() else None
 
 
 @dataclass(frozen=True)
@@ -195,41 +139,6 @@ def expand(problem: cp.Problem, units: Units | None = None) -> Expansion:
     added = [constraint for risk in expanded for constraint in risk.constraints]
     explicit = cp.Problem(type(problem.objective)(objective), [c.copy for c in copies] + added)
     return Expansion(explicit, tuple(expanded), copies, hidden, scaled)
-
-
-def expanded_risk(
-    problem: cp.Problem,
-    node: Risk,
-    unit: RiskUnits,
-    objective_unit: float,
-    suffix: str,
-    substitutes: dict[int, Any],
-) -> tuple[ExpandedRisk, Pairs]:
-    """Return a risk in explicit form, and its hidden variables with their values there.
-
-    The expression that replaces the risk is added to `substitutes`. `suffix` numbers the labels.
-    """
-    part = explicit_risk(node, unit, substitutes)
-    z = cp.Variable(node.learner.n, name=f"z{suffix}".replace(" ", ""))
-    fit = (z == part.predictions).set_label("fit" + suffix)
-    # The loss is written anew: a hard margin is cvxpy's indicator, which cannot be copied.
-    summed = part.loss.expression(z, part.y)
-    of_the_loss = zip(
-        loss_variables(node.learner.summed_loss, node.learner.fit), loss_variables(summed, z), strict=True
-    )
-    value = times(part.square_unit / unit.value, part.square) + times(1 / unit.value, summed)
-    constrained = any(inner is node for c in problem.constraints for inner in nodes(c))
-    weight = None if constrained else coefficient(problem.objective.args[0], node)
-    bound = None
-    if weight is None:
-        t = cp.Variable(name=f"t{suffix}".replace(" ", ""), nonneg=True)
-        bound = (t >= value).set_label("risk" + suffix)
-        value = t
-    else:
-        weight = (-1.0 if isinstance(problem.objective, cp.Maximize) else 1.0) * weight
-    substitutes[id(node)] = times(unit.value, value)
-    fit_unit, bound_unit = objective_unit / unit.targets, objective_unit / unit.value
-    return ExpandedRisk(node, fit, bound, weight, fit_unit, bound_unit), (*part.hidden, *of_the_loss)
 
 
 def copied_on_face(

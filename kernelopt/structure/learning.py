@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import cvxpy as cp
 
 from kernelopt.entry_points import subclasses
 from kernelopt.structure.affine import Affine
 from kernelopt.structure.attributes import beside_cone
-from kernelopt.structure.parts import Budget, Free, Part, cone
-from kernelopt.structure.recognition import affine_and_terms
-from kernelopt.structure.structure import RiskTerm, Structure, kept_in_structure
+from kernelopt.structure.parts import Budget, Free, Inverses, Part, cone
+from kernelopt.structure.powers import Power
+from kernelopt.structure.structure import Objective, Structure, kept_in_structure
 from kernelopt.structure.trees import short
 
 
@@ -36,47 +36,24 @@ class Learning:
     parts: tuple[Part, ...]
 
 
-class WeightedRisks(NamedTuple):
-    """min sum_k factors_k * risks_k + rest with factors > 0 and an affine function of the variables."""
-
-    risks: tuple[RiskTerm, ...]
-    factors: tuple[float, ...]
-    rest: Affine
-
-    @property
-    def risk(self) -> RiskTerm:
-        """The only risk."""
-        return self.risks[0]
-
-    @property
-    def factor(self) -> float:
-        """The factor of the only risk."""
-        return self.factors[0]
-
-    @property
-    def offset(self) -> float:
-        """The constant of `rest`."""
-        return float(self.rest.constant[0])
-
-
-def weighted_risks(structure: Structure) -> WeightedRisks | str:
-    """Return the objective as a sum of risks with positive factors and an affine rest, or why it is none."""
+def weighted_risks(structure: Structure) -> Objective | str:
+    """Return the objective if it has risks with positive factors and is affine otherwise, or why not."""
     if not structure.risks:
         return "it needs a risk, the problem has 0"
+    objective = structure.objective
     if structure.unset:
         return structure.unset
-    factors, rest = structure.objective.coefficients, structure.rest
-    if structure.maximize or factors is None or rest is None or not min(factors) > 0:
+    if structure.maximize or objective is None or objective.terms or not min(objective.factors) > 0:
         return "its objective must be positive multiples of its risks, plus an affine function of the weights"
-    return WeightedRisks(structure.risks, factors, rest)
+    return objective
 
 
-def one_risk(structure: Structure) -> WeightedRisks | str:
-    """Return the objective as factor * risk + offset with factor > 0, or a sentence why it is none."""
+def one_risk(structure: Structure) -> Objective | str:
+    """Return the objective if it is factor * risk + offset with factor > 0, or a sentence why it is not."""
     if len(structure.risks) != 1:
         return f"it needs one risk, the problem has {len(structure.risks)}"
     read = weighted_risks(structure)
-    if not isinstance(read, str) and read.rest.matrices:
+    if not isinstance(read, str) and read.linear.matrices:
         wanted = "a positive multiple of the risk, plus a constant"
         return f"its objective must be {wanted}, got prices of the weights"
     return read
@@ -85,37 +62,42 @@ def one_risk(structure: Structure) -> WeightedRisks | str:
 @kept_in_structure
 def read_learning(structure: Structure) -> Learning | None:
     """Return a problem as a `Learning`, or None if it does not separate."""
-    coefficients, rest = structure.objective
-    if coefficients is None or rest is None or structure.domains or any(structure.constrained):
+    objective = structure.objective
+    if objective is None or structure.domains or any(structure.constrained):
         return None
     sets = read_sets(structure)
-    if min(coefficients, default=0.0) < 0 or isinstance(sets, str):
-        return None  # the sets are read first because reading the objective takes longer
-    read = affine_and_terms(rest)
-    if read is None:
+    if min(objective.factors, default=0.0) < 0 or isinstance(sets, str):
         return None
-    linear, prices = read
-    bounded = [v for part in (*sets, *prices) if part.at or part in prices for v in part.variables]
+    prices = list[Part]()
+    for weights, e in objective.terms:
+        signed = all(v.is_nonneg() for v in e.variables())
+        price = first(kind.recognise_price(weights, e) for kind in kinds()) if signed else None
+        if price is None:
+            return None
+        prices.append(price)
+    bounded = [v for part in (*(part for part in sets if part.at), *prices) for v in part.variables]
     if len(set(bounded)) < len(bounded) or not set(bounded) <= set(structure.variables):
         return None
-    cones = (part for part in sets if not set(part.variables) <= set(bounded))
-    return Learning(coefficients, linear, (*(part for part in sets if part.at), *prices, *cones))
+    sets = tuple(part for part in sets if part.at or not set(part.variables) <= set(bounded))
+    return Learning(objective.factors, objective.linear, (*sets, *prices))
 
 
 @kept_in_structure
 def read_sets(structure: Structure) -> tuple[Part, ...] | str:
     """Return the feasible set as a product of parts, cones where no constraint is stated, or why it is none.
 
-    The constraints that are connected by common variables state one part: a budget that bounds every entry
-    of its variables, a ball, an ellipsoid, or a `Part` that a package names in the group of entry points
-    "kernelopt.parts".
+    The constraints that are connected by common variables state one part: a budget, a ball, an ellipsoid, or
+    a `Part` that a package names in the group of entry points "kernelopt.parts".
     """
     for variable in structure.variables:
         if beside_cone(variable):
             return f"{variable.name()} has {beside_cone(variable)} beside its cone"
     found: list[Part] = []
     for constraints in components(structure):
-        part = recognised(structure, constraints)
+        at, *others = constraints
+        part: Part | None = None if others else structure.sets[at]
+        if part is None or not (isinstance(part, Budget) or all(v.is_nonneg() for v in part.variables)):
+            part = first(kind.recognise(constraints) for kind in kinds())
         if part is None:
             at = max(constraints, key=lambda i: (structure.sets[i] is None, i))
             wrong = "does not fix the trace of one variable, or bound it by an l_p norm"
@@ -126,6 +108,17 @@ def read_sets(structure: Structure) -> tuple[Part, ...] | str:
         found.append(part)
     bounded = {v for part in found for v in part.variables}
     return (*found, *(cone(v) or Free((v,)) for v in structure.variables if v not in bounded))
+
+
+def kinds() -> Iterator[type[Part]]:
+    """Yield the kinds of prices, and the kinds of parts of other packages."""
+    yield from (Power, Inverses)
+    yield from (kind for _, kind in subclasses("kernelopt.parts", Part, {}))
+
+
+def first(parts: Iterable[Part | None]) -> Part | None:
+    """Return the first part that was recognised."""
+    return next((part for part in parts if part is not None), None)
 
 
 def name(structure: Structure, at: int) -> str:
@@ -147,16 +140,6 @@ def components(structure: Structure) -> list[dict[int, cp.Constraint]]:
     return [group for _, group in found]
 
 
-def recognised(structure: Structure, constraints: dict[int, cp.Constraint]) -> Part | None:
-    """Return connected constraints as one part, or None."""
-    at, *others = constraints
-    part = None if others else structure.sets[at]
-    if part is not None and part.is_part:
-        return part
-    kinds = (kind for _, kind in subclasses("kernelopt.parts", Part, {}))
-    return next(filter(None, (kind.recognise(constraints) for kind in kinds)), None)
-
-
 @kept_in_structure
 def read_pieces(structure: Structure) -> list[Budget] | str:
     """Return the feasible set as a product of spectrahedra and simplices, one for each variable, or why not.
@@ -169,9 +152,9 @@ def read_pieces(structure: Structure) -> list[Budget] | str:
     sets = read_sets(structure)
     if isinstance(sets, str):
         return sets
-    budgets = [part for part in sets if isinstance(part, Budget) and part.bounds_all and part.total > 0]
-    pieces = {part.variables[0]: part for part in budgets}
+    pieces = dict[cp.Variable, Budget]()
     for part in sets:
-        if len(part.variables) > 1 or part.variables[0] not in pieces:
+        if not isinstance(part, Budget) or len(part.rows) > 1 or not (part.bounds_all and part.total > 0):
             return f"the constraint {name(structure, part.at[0])} does not fix the trace of one variable"
+        pieces[part.variable] = part
     return [pieces[variable] for variable in structure.variables]

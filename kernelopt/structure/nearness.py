@@ -7,8 +7,6 @@ from functools import cached_property
 
 import cvxpy as cp
 import numpy as np
-from cvxpy.atoms.affine.add_expr import AddExpression
-from cvxpy.atoms.affine.sum import Sum
 from cvxpy.atoms.elementwise.abs import abs as abs_atom
 from cvxpy.atoms.norm1 import norm1
 from cvxpy.atoms.pnorm import Pnorm
@@ -17,20 +15,19 @@ from cvxpy.atoms.quad_over_lin import quad_over_lin
 from kernelopt.fidelities import Fidelity, frobenius, l1, squared_frobenius
 from kernelopt.grams import RankOneStorage
 from kernelopt.language.fidelity import Distance
-from kernelopt.language.terms import dense, terms
+from kernelopt.language.terms import terms
 from kernelopt.numerics.ball import Ball
-from kernelopt.running import check
+from kernelopt.structure.affine import affine, single_entries
 from kernelopt.structure.learning import read_pieces
 from kernelopt.structure.parts import Budget, Slopes
 from kernelopt.structure.structure import RiskTerm, Structure, kept_in_structure
-from kernelopt.structure.trees import number, replaced, short, summands
+from kernelopt.structure.trees import number, short
 from kernelopt.validation import Array
 
 ORTHONORMAL = (
     1e-10  # largest entry of V'Vx - x: eigenvectors are orthonormal to about N u, 1e-12 for N = 10^4
 )
 PROBES = 2  # random vectors x
-EXACT = 1e-12  # relative: the rounding of an affine map at a point
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,23 +57,24 @@ class FidelityTerm:
         return (products + Ball(*self.fidelity.bounded_conjugate(U))) * self.price
 
 
-def read_fidelity(price: float, term: cp.Expression) -> FidelityTerm | None:
-    """Read price * term as a `FidelityTerm` of one variable, None if it is something else."""
-    spelled = read_spelling(term)
+def read_fidelity(weights: Array, term: cp.Expression) -> FidelityTerm | None:
+    """Read weights'vec(term) as a `FidelityTerm` of one variable, None if it is something else."""
+    spelled = read_spelling(term) if np.ptp(weights) == 0 else None
     if spelled is None:
         return None
     fidelity, divisor, inside = spelled
-    target = read_target(inside)
+    target, price = read_target(inside), float(weights[0])
     return None if target is None or not price >= 0 else FidelityTerm(fidelity, price / divisor, *target)
 
 
 def read_spelling(term: cp.Expression) -> tuple[Fidelity, float, cp.Expression] | None:
-    """Read L(D) / c as (L, c, D), for an L written as `fidelity` or with the atoms of cvxpy."""
+    """Read L(D) / c as (L, c, D), for an L written as `fidelity` or with the atoms of cvxpy.
+
+    An entrywise absolute value stands for the sum of its entries.
+    """
     if isinstance(term, Distance):
         return term.fidelity, 1.0, term.difference
-    if isinstance(term, Sum) and term.axis is None and isinstance(term.args[0], abs_atom):
-        return l1(), 1.0, term.args[0].args[0]
-    if isinstance(term, norm1) and term.axis is None:
+    if isinstance(term, abs_atom) or (isinstance(term, norm1) and term.axis is None):
         return l1(), 1.0, term.args[0]
     if isinstance(term, Pnorm) and term.axis is None and term.p == 2:
         return frobenius(), 1.0, term.args[0]
@@ -86,35 +84,19 @@ def read_spelling(term: cp.Expression) -> tuple[Fidelity, float, cp.Expression] 
 
 
 def read_target(D: cp.Expression) -> tuple[cp.Variable, Array] | None:
-    """Read D as X - target, up to sign and to the order of its entries, for one variable X.
-
-    X - target itself is read from its terms. Another affine map is the identity if it agrees with it at a
-    random point.
-    """
-    check()
-    if len(D.variables()) != 1 or not D.is_affine() or D.size != D.variables()[0].size:
+    """Read D as X - target, up to sign and to the order of its entries, for one variable X."""
+    if len(D.variables()) != 1 or D.size != D.variables()[0].size:
         return None
-    X = D.variables()[0]
-    if isinstance(D, AddExpression) and D.args[0] is X and all(c.is_constant() for c in D.args[1:]):
-        target = -np.broadcast_to(sum(dense(c) for c in D.args[1:]), X.shape)
-        return (X, target) if target.ndim == 1 or np.array_equal(target, target.T) else None
-    probe = np.random.default_rng(0).normal(size=X.shape)
-    probe = probe + probe.T if probe.ndim == 2 else probe
-    here = cp.Variable(X.shape)
-    copy = replaced(D, {id(X): here})
-    at_zero, at_probe = (value_at(copy, here, point) for point in (np.zeros(X.shape), probe))
-    moved = at_probe - at_zero
-    sign = 1.0 if np.vdot(moved, probe) > 0 else -1.0
-    target = -sign * at_zero
-    symmetric = target.ndim == 1 or np.array_equal(target, target.T)
-    close = float(np.abs(sign * moved - probe).max()) <= EXACT * (np.abs(probe).max() + np.abs(target).max())
-    return (X, target) if symmetric and close else None
-
-
-def value_at(D: cp.Expression, X: cp.Variable, point: Array) -> Array:
-    """Return the value of an expression of X alone at a point, in the shape of X."""
-    X.save_value(point)
-    return dense(D).reshape(X.shape)
+    read, (X,) = affine(D), D.variables()
+    matrix = None if read is None else read.matrices[X]
+    if read is None or matrix is None:
+        return None
+    signs = matrix.sum(axis=0)
+    alone = single_entries(matrix)
+    if alone is None or np.ptp(signs) or not (alone == 1).all():
+        return None
+    target = np.reshape(-signs[0] * (abs(matrix).T @ read.constant), X.shape, order="F")
+    return (X, target) if target.ndim == 1 or np.array_equal(target, target.T) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,31 +184,6 @@ class Nearness:
         return np.pad(alpha, (0, self.n_points - alpha.size))
 
 
-Terms = tuple[dict[int, float], float, list[FidelityTerm], list[tuple[float, cp.Expression]]]
-
-
-def objective_terms(structure: Structure) -> Terms:
-    """Return the terms of an objective that is minimised.
-
-    They are the factors of the risks by the id of the stand-in, the constant, the fidelities, and the other
-    terms with their factors.
-    """
-    factors = {id(term.stand_in): 0.0 for term in structure.risks}
-    offset, fidelities, others = 0.0, list[FidelityTerm](), list[tuple[float, cp.Expression]]()
-    for c, term in summands(structure.lifted.objective.args[0]):
-        price = number(c)
-        near = None if id(term) in factors else read_fidelity(price, term)
-        if id(term) in factors:
-            factors[id(term)] += price
-        elif term.is_constant():
-            offset += price * number(term)
-        elif near is not None:
-            fidelities.append(near)
-        else:
-            others.append((price, term))
-    return factors, offset, fidelities, others
-
-
 @kept_in_structure
 def read_nearness(structure: Structure) -> Nearness | str:
     """Return a problem as a `Nearness`, or a sentence why it is none."""
@@ -239,20 +196,25 @@ def read_nearness(structure: Structure) -> Nearness | str:
     pieces = read_pieces(structure)
     if isinstance(pieces, str):
         return pieces
-    factors, offset, fidelities, others = objective_terms(structure)
-    if others:
-        text = short(others[0][1])
-        return f"{text} is not a price times a fidelity, the distance of a variable to a matrix"
-    factor = factors[id(risk.stand_in)]
-    alike = all((f.fidelity, f.price) == (fidelities[0].fidelity, fidelities[0].price) for f in fidelities)
-    if not (factor > 0 and fidelities and alike):
-        return "its objective must be the risk plus fidelities of one kind and price"
+    wanted = "its objective must be the risk plus fidelities of one kind and price"
+    objective = structure.objective
+    if objective is None or objective.linear.matrices:
+        return wanted
+    fidelities = list[FidelityTerm]()
+    for weights, e in objective.terms:
+        near = read_fidelity(weights, e)
+        if near is None:
+            return f"{short(e)} is not a price times a fidelity, the distance of a variable to a matrix"
+        fidelities.append(near)
+    if not objective.factor > 0 or len({(f.fidelity, f.price) for f in fidelities}) != 1:
+        return wanted
     if len(risk.kernels) > 1 and not np.isinf(risk.learner.norm):
         return "several kernels must have norm=inf"
     blocks = read_blocks(risk, pieces, fidelities)
     if isinstance(blocks, str):
         return blocks
-    return Nearness(risk, factor, offset, fidelities[0].fidelity, fidelities[0].price / factor, blocks)
+    (near, *_), factor = fidelities, objective.factor
+    return Nearness(risk, factor, objective.offset, near.fidelity, near.price / factor, blocks)
 
 
 def read_blocks(

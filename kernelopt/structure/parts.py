@@ -1,4 +1,4 @@
-"""Parts of a problem: the sets and prices over which it separates, and budgets, which are traces or sums."""
+"""Parts of a problem: the sets and prices over which it separates; budgets, which are traces or sums."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.decompositions import eigenpairs, eigenvalues
 from kernelopt.numerics.norms import on_simplex
 from kernelopt.numerics.rounding import eigenvalue_error, norm_above
-from kernelopt.structure.affine import Affine
-from kernelopt.validation import Array
+from kernelopt.structure.affine import affine, single_entries
+from kernelopt.structure.trees import POWER, exponent_of
+from kernelopt.validation import Array, Index
 
 Slopes = Mapping[cp.Variable, Ball]  # the coefficients of each variable, flattened by columns
 
@@ -37,6 +38,11 @@ class Part(ABC):
 
         They are all constraints that are connected by common variables, by their positions.
         """
+        return None
+
+    @classmethod
+    def recognise_price(cls, weights: Array, e: cp.Expression) -> Part | None:
+        """Return weights'vec(e), a term of an objective in variables x >= 0, as a price, or None."""
         return None
 
     @abstractmethod
@@ -107,6 +113,24 @@ class Budget(Part):
 
     p: ClassVar[float] = 1.0
 
+    @classmethod
+    def recognise(cls, constraints: Mapping[int, cp.Constraint]) -> Self | None:
+        """Return one scalar constraint as a budget, or None."""
+        (constraint, *others) = constraints.values()
+        equality = isinstance(constraint, Equality | Zero)
+        scalar = constraint.size == 1 and (equality or isinstance(constraint, Inequality | NonPos))
+        read = affine(constraint.expr) if scalar and not others else None
+        if read is None or not read.matrices:
+            return None
+        rows = {variable: read.gradient(variable) for variable in read.matrices}
+        sign = -1.0 if equality and sum(float(row.sum()) for row in rows.values()) < 0 else 1.0
+        rows, total = {v: sign * row for v, row in rows.items()}, -sign * float(read.constant[0])
+        signed = all(
+            is_trace_multiple(v, row) or (v.is_nonneg() and (row >= 0).all() and row.any())
+            for v, row in rows.items()
+        )
+        return cls(rows, total, not equality, sign, tuple(constraints)) if signed and total >= 0 else None
+
     @property
     def variables(self) -> tuple[cp.Variable, ...]:  # type: ignore[override]
         """The variables of the sum."""
@@ -127,11 +151,6 @@ class Budget(Part):
     def bounds_all(self) -> bool:
         """Whether every entry of every variable is bounded by the constraint."""
         return all(is_trace_multiple(v, row) or bool((row > 0).all()) for v, row in self.rows.items())
-
-    @property
-    def is_part(self) -> bool:
-        """Whether the support is finite for some s > 0, or the set holds zero."""
-        return self.at_most or self.bounds_all
 
     def reach(self, variable: cp.Variable) -> Array:
         """Return the largest trace of a matrix, shape (), or the largest value of each entry of a vector.
@@ -186,6 +205,52 @@ class Budget(Part):
         return on_simplex(x, None if inside else self.total, row)[0]
 
 
+@dataclass(frozen=True, eq=False)
+class Inverses(Part):
+    """The convex function sum_i c_i / (a_i x_i + b_i) of a variable x >= 0, where a_i x_i + b_i > 0.
+
+    The sum runs over the i in `entries`. The coefficients satisfy c_i >= 0 and a_i != 0, and either b_i > 0,
+    or b_i = 0 and a_i > 0.
+    """
+
+    variables: tuple[cp.Variable]
+    entries: Index
+    c: Array
+    a: Array
+    b: Array
+
+    @classmethod
+    def recognise_price(cls, weights: Array, e: cp.Expression) -> Self | None:
+        """Return sum_i weights_i e_i where e is cvxpy's power -1 of a vector; None for another e."""
+        read = affine(e.args[0]) if isinstance(e, POWER) and exponent_of(e) == -1 else None
+        if read is None or len(read.matrices) != 1 or not (weights >= 0).all():
+            return None
+        ((variable, matrix),) = read.matrices.items()
+        matrix.eliminate_zeros()
+        alone = single_entries(matrix) is not None and (np.diff(matrix.indptr) == 1).all()
+        a, b = matrix.data, read.constant
+        if not (alone and variable.is_nonneg() and ((b > 0) | ((b == 0) & (a > 0))).all()):
+            return None
+        return cls((variable,), matrix.indices.astype(np.intp), np.broadcast_to(weights, b.shape), a, b)
+
+    def support(self, s: Slopes) -> float:
+        """Return an upper bound of s'x - sum_i c_i / (a_i x_i + b_i) over x >= 0.
+
+        For every t >= 0 and u > 0, c / u >= 2 sqrt(c t) - t u. Where t_i a_i <= -s_i, therefore, s_i x_i -
+        c_i / (a_i x_i + b_i) <= t_i b_i - 2 sqrt(c_i t_i). The best t_i is -s_i / a_i, or c_i / b_i^2 where
+        the maximum is at x_i = 0.
+        """
+        above = s[self.variables[0]].above
+        others = np.delete(above, self.entries)
+        ratio = Ball(-above[self.entries]) / self.a
+        with np.errstate(divide="ignore"):
+            at_zero = np.where(self.b > 0, self.c / self.b**2, np.inf)
+        t = np.where(self.a > 0, np.minimum(ratio.below, at_zero), np.maximum(ratio.above, at_zero))
+        if (others > 0).any() or not (t >= 0).all():
+            return np.inf
+        return float((Ball(t) * self.b - (Ball(self.c) * t).power(0.5) * 2).sum().above)
+
+
 def largest_ratio(s: Ball, variable: cp.Variable, row: Array) -> float:
     """Return an upper bound of max_i s_i / row_i, or of the largest eigenvalue of S over that of the row."""
     if not is_trace_multiple(variable, row):
@@ -198,24 +263,6 @@ def largest_ratio(s: Ball, variable: cp.Variable, row: Array) -> float:
         return np.inf
     error = eigenvalue_error(S) + norm_above(np.broadcast_to(s.rad, S.size))
     return float((Ball(eigenvalues((S + S.T) / 2)[-1], error) / row[0]).above)
-
-
-def read_budget(constraint: cp.Constraint, read: Affine | None, at: int) -> Budget | None:
-    """Return a scalar constraint as a `Budget`, or None. `read` is its expression as an affine map."""
-    equality = isinstance(constraint, Equality | Zero)
-    at_most = isinstance(constraint, Inequality | NonPos)
-    if read is None or constraint.size != 1 or not read.matrices or not (equality or at_most):
-        return None
-    rows = {variable: matrix.toarray()[0] for variable, matrix in read.matrices.items()}
-    sign = -1.0 if equality and sum(float(row.sum()) for row in rows.values()) < 0 else 1.0
-    rows = {variable: sign * row for variable, row in rows.items()}
-    total = -sign * float(read.constant[0])
-    for variable, row in rows.items():
-        if not (
-            is_trace_multiple(variable, row) or (variable.is_nonneg() and (row >= 0).all() and row.any())
-        ):
-            return None
-    return Budget(rows, total, at_most, sign, (at,)) if total >= 0 else None
 
 
 def is_trace_multiple(variable: cp.Variable, row: Array) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import cvxpy as cp
 import numpy as np
@@ -18,25 +18,24 @@ from kernelopt.language.penalty import Form
 from kernelopt.language.risk import Risk, risk
 from kernelopt.language.terms import ExpressionStorage, terms
 from kernelopt.losses import Loss
-from kernelopt.structure.affine import Affine, affine
+from kernelopt.structure.affine import Affine, affine, total, weighted_sum
 from kernelopt.structure.attributes import copied_loss, copied_parameter, copied_variable
 from kernelopt.structure.gate import assumptions, check_is_problem
-from kernelopt.structure.parts import Budget, read_budget, trivially_true
+from kernelopt.structure.parts import Budget, trivially_true
 from kernelopt.structure.powers import LpBall
-from kernelopt.structure.recognition import read_ball_set
 from kernelopt.structure.trees import (
-    coefficient,
     copied_problem,
     nodes,
-    number,
     replaced,
     risks,
     visible_variables,
+    weighted_terms,
 )
 from kernelopt.threads import COMPILING
 from kernelopt.validation import Array
 
 Point = dict[int, Array]  # values by variable id
+WeightedTerm = tuple[Array, cp.Expression]  # (w, e) states w'vec(e)
 WeightedStack = tuple[Affine | None, Grams | None]  # weights, and the matrices that they weigh
 T = TypeVar("T")
 
@@ -117,25 +116,63 @@ def risk_on(learner: Learner, kernels: Sequence[cp.Expression], loss: Loss) -> R
 ENTRYWISE = (Equality, Zero, Inequality, NonNeg, NonPos)  # cvxpy's constraints of one expression
 
 
-class Objective(NamedTuple):
-    """The objective of the minimisation as sum_k coefficients_k risk_k + rest.
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """The objective of the minimisation: sum_k factors_k risks_k + an affine function + other terms.
 
-    Both are None where the objective is not linear in the risks, or where a parameter has no value.
+    Attributes
+    ----------
+    risks : tuple of RiskTerm
+    factors : tuple of float, one per risk
+    affine_terms, terms : tuples of pairs (w, e)
+        Each states w'vec(e). No e contains a risk, and no e of `terms` is affine.
     """
 
-    coefficients: tuple[float, ...] | None
-    rest: cp.Expression | None
+    risks: tuple[RiskTerm, ...]
+    factors: tuple[float, ...]
+    affine_terms: tuple[WeightedTerm, ...]
+    terms: tuple[WeightedTerm, ...]
+
+    @cached_property
+    def linear(self) -> Affine:
+        """The sum of the affine terms."""
+        pairs = ((w, affine(e)) for w, e in self.affine_terms)
+        return total([weighted_sum(read, w) for w, read in pairs if read is not None])
+
+    @property
+    def risk(self) -> RiskTerm:
+        """The only risk."""
+        (only,) = self.risks
+        return only
+
+    @property
+    def factor(self) -> float:
+        """The factor of the only risk."""
+        (only,) = self.factors
+        return only
+
+    @property
+    def offset(self) -> float:
+        """The constant of the affine function."""
+        return float(self.linear.constant[0])
 
 
-class locked_cached_property(cached_property[T]):
-    """A cached property that is computed under the lock `COMPILING`.
+def kept_in_structure(reader: Callable[[Structure], T]) -> Callable[[Structure], T]:
+    """Decorate a function of a structure: its result is computed at the first call and kept in the structure.
 
-    The lock protects cvxpy's counter of variable ids, which new variables and expressions increase.
+    It is computed under the lock `COMPILING`, which protects cvxpy's counter of variable ids: new variables
+    and expressions increase it.
     """
 
-    def __get__(self, instance: object, owner: type | None = None) -> T:  # type: ignore[override]
-        with COMPILING:
-            return super().__get__(instance, owner)
+    @wraps(reader)
+    def read(structure: Structure) -> T:
+        if reader not in structure.readings:
+            with COMPILING:
+                structure.readings[reader] = reader(structure)
+        found: T = structure.readings[reader]
+        return found
+
+    return read
 
 
 class Structure:
@@ -159,17 +196,20 @@ class Structure:
         self.problem = problem
         self.readings: dict[Callable[[Structure], Any], Any] = {}
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def user_variables(self) -> tuple[cp.Variable, ...]:
         """The user's variables, without the auxiliary variables inside the risks."""
         return tuple(visible_variables(self.problem))
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def variables(self) -> tuple[cp.Variable, ...]:
         """Copies of the user's variables, in the same order."""
         return tuple(copied_variable(variable) for variable in self.user_variables)
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def risks(self) -> tuple[RiskTerm, ...]:
         """The risks, each one once, in order of appearance."""
         memo = self._copies
@@ -180,19 +220,22 @@ class Structure:
             terms_found.append(RiskTerm(node, kernels, stand_in, copied_loss(node.learner.loss, memo)))
         return tuple(terms_found)
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def lifted(self) -> cp.Problem:
         """The problem with every risk replaced by its variable `stand_in`."""
         self._copies.update((id(term.node), term.stand_in) for term in self.risks)
         return copied_problem(self.problem, self._copies)
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def explicit(self) -> cp.Problem:
         """The problem with its risks, on the copied variables."""
         rebuilt = {id(term.stand_in): term.rebuilt() for term in self.risks}
         return copied_problem(self.lifted, rebuilt) if self.risks else self.lifted
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def _copies(self) -> dict[int, Any]:
         """The copies of the user's nodes, by the id of the node."""
         pairs = zip(self.user_variables, self.variables, strict=True)
@@ -200,7 +243,8 @@ class Structure:
         copies.update((id(p), copied_parameter(p)) for p in self.problem.parameters())
         return copies
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def assumes(self) -> tuple[str, ...]:
         """What bounds of the problem assume of its kernels and matrices, as sentences."""
         return assumptions(self.problem)
@@ -215,24 +259,28 @@ class Structure:
         """1.0 for a minimisation and -1.0 for a maximisation: sign * objective is minimised."""
         return -1.0 if self.maximize else 1.0
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def unset(self) -> str:
         """A sentence that lists the parameters without a value; empty if there are none."""
         names = [parameter.name() for parameter in self.problem.parameters() if parameter.value is None]
         return f"the parameters {', '.join(names)} have no values" if names else ""
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def constrained(self) -> tuple[bool, ...]:
         """For each risk, whether it occurs in a constraint."""
         inside = {id(node) for c in self.lifted.constraints for node in nodes(c)}
         return tuple(id(term.stand_in) in inside for term in self.risks)
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def affines(self) -> tuple[Affine | None, ...]:
         """For each constraint on entries its expression as an affine map; None for others."""
         return tuple(affine(c.expr) if isinstance(c, ENTRYWISE) else None for c in self.lifted.constraints)
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def atom_domains(self) -> tuple[cp.Constraint, ...]:
         """The domains of the atoms, as constraints: outside of them cvxpy's values are wrong.
 
@@ -244,40 +292,45 @@ class Structure:
         with_sign = {id(v) for v in self.variables if v.attributes["PSD"] or v.is_nonneg()}
         return tuple(c for c in found if not any(id(arg) in with_sign for arg in c.args))
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def sets(self) -> tuple[Budget | LpBall | None, ...]:
         """For each constraint the budget or the norm ball that it states, without risks; or None."""
-        own, reads = set(self.variables), zip(self.lifted.constraints, self.affines, strict=True)
+        own = set(self.variables)
         return tuple(
-            read_budget(c, read, i) or read_ball_set(c, i) if set(c.variables()) <= own else None
-            for i, (c, read) in enumerate(reads)
+            Budget.recognise({i: c}) or LpBall.recognise({i: c}) if set(c.variables()) <= own else None
+            for i, c in enumerate(self.lifted.constraints)
         )
 
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def active(self) -> tuple[int, ...]:
         """The positions of the constraints that do not follow from the signs of the variables."""
         return tuple(i for i, c in enumerate(self.lifted.constraints) if not trivially_true(c))
 
-    @locked_cached_property
-    def objective(self) -> Objective:
-        """The objective of the minimisation, as the sum of its risks and the rest."""
+    @property
+    @kept_in_structure
+    def objective(self) -> Objective | None:
+        """The objective of the minimisation, read into its terms.
+
+        It is None where it is not linear in the risks, or where a parameter has no value.
+        """
         if self.unset:
-            return Objective(None, None)
-        expression = self.lifted.objective.args[0]
-        found = [coefficient(expression, term.stand_in) for term in self.risks]
-        if any(c is None for c in found):
-            return Objective(None, None)
-        zeros: dict[int, Any] = {id(term.stand_in): cp.Constant(0.0) for term in self.risks}
-        rest = replaced(expression, zeros)
-        coefficients = tuple(self.sign * number(c) for c in found)
-        return Objective(coefficients, -rest if self.maximize else rest)
+            return None
+        factors = {id(term.stand_in): 0.0 for term in self.risks}
+        found: tuple[list[WeightedTerm], list[WeightedTerm]] = [], []
+        for weights, e in weighted_terms(self.lifted.objective.args[0], np.full(1, self.sign)):
+            if id(e) in factors:
+                factors[id(e)] += float(weights[0])
+            elif any(id(node) in factors for node in nodes(e)):
+                return None
+            else:
+                found[e.is_affine()].append((weights, e))
+        terms, affine_terms = map(tuple, found)
+        return Objective(self.risks, tuple(factors.values()), affine_terms, terms)
 
-    @locked_cached_property
-    def rest(self) -> Affine | None:
-        """The objective of the minimisation without its risks, as an affine map, or None."""
-        return None if self.objective.rest is None else affine(self.objective.rest)
-
-    @locked_cached_property
+    @property
+    @kept_in_structure
     def domains(self) -> tuple[cp.Constraint, ...]:
         """The constraints K >> 0 that define where the risks are finite.
 
@@ -294,23 +347,6 @@ class Structure:
                     continue
                 found.append(K[:n, :n] >> 0)
         return tuple(found)
-
-
-def kept_in_structure(reader: Callable[[Structure], T]) -> Callable[[Structure], T]:
-    """Decorate a function of a structure: its result is computed at the first call and kept in the structure.
-
-    `locked_cached_property` does the same for the properties of `Structure` itself.
-    """
-
-    @wraps(reader)
-    def read(structure: Structure) -> T:
-        if reader not in structure.readings:
-            with COMPILING:
-                structure.readings[reader] = reader(structure)
-        found: T = structure.readings[reader]
-        return found
-
-    return read
 
 
 def every_multiplier(structure: Structure, known: Mapping[int, Any]) -> list[list[Any]]:

@@ -16,7 +16,11 @@ from cvxpy.transforms.indicator import indicator
 
 from kernelopt.language.risk import Risk
 from kernelopt.structure.affine import flat
+from kernelopt.validation import Array
 
+# The class of cvxpy's power with `approx=False`. It is read off an instance, since its name differs between
+# versions of cvxpy.
+POWER: Any = type(cp.power(cp.Variable(nonneg=True), 2.5, approx=False))
 LONGEST = 60  # characters of an expression in a message
 PRIVATE = ("SuppFuncAtom",)  # atoms whose own `copy` fails
 MATRIX = "[["  # how the text of a constant matrix starts
@@ -103,35 +107,45 @@ def copied_constraint(constraint: cp.Constraint, substitutes: dict[int, Any]) ->
     return copy if constraint.label is None else copy.set_label(constraint.label)
 
 
-def coefficient(expression: cp.Expression, node: Any) -> cp.Expression | float | None:
-    """Return the constant c with expression = c * node + (terms without node), or None if there is none.
+def weighted_terms(e: cp.Expression, weights: Array | None = None) -> list[tuple[Array, cp.Expression]]:
+    """Return pairs (w, f) with weights'vec(e) = sum of w'vec(f), where no f is a sum or a multiple.
 
-    The expression is scalar, and c may depend on parameters.
+    The weights are ones by default. Parameters count with their present values.
     """
-    pairs = summands(expression)
+    weights = np.broadcast_to(1.0 if weights is None else weights, (e.size,))
+    args = e.args
+    if isinstance(e, AddExpression) and all(arg.size in (1, e.size) for arg in args):
+        sums = [(weights.sum(keepdims=True) if arg.size < e.size else weights, arg) for arg in args]
+        return [pair for w, arg in sums for pair in weighted_terms(arg, w)]
+    if isinstance(e, NegExpression):
+        return weighted_terms(args[0], -weights)
+    if isinstance(e, Promote) or (isinstance(e, Sum) and e.size == 1):
+        return weighted_terms(args[0], weights.sum(keepdims=True))
+    if isinstance(e, DivExpression) and args[1].is_constant() and args[1].size in (1, e.size):
+        return weighted_terms(args[0], weights / flat(args[1].value))
+    if isinstance(e, multiply | MulExpression):
+        factor, other = args if args[0].is_constant() else args[::-1]
+        dot = type(e) is MulExpression and factor.ndim == other.ndim == 1
+        entrywise = isinstance(e, multiply) or factor.size == e.size == 1
+        entrywise = entrywise and factor.size in (1, e.size) and other.size == e.size
+        if factor.is_constant() and (dot or entrywise):
+            with np.errstate(over="ignore"):  # the product of two coefficients may be infinite
+                return weighted_terms(other, flat(factor.value) * weights)
+    return [(weights, e)]
+
+
+def linear_factor(expression: cp.Expression, node: Any) -> float | None:
+    """Return the number c with expression = c * node + (terms without node), or None if there is none."""
+    pairs = weighted_terms(expression)
     if any(inner is node for _, e in pairs if e is not node for inner in nodes(e)):
         return None
-    found = [c for c, e in pairs if e is node]
-    return sum(found[1:], found[0]) if found else 0.0
+    return float(sum(w[0] for w, e in pairs if e is node))
 
 
-def summands(expression: cp.Expression) -> list[tuple[Any, cp.Expression]]:
-    """Return pairs (c, e) with expression = sum of c * e, for a scalar expression and constants c."""
-    if isinstance(expression, AddExpression):
-        return [pair for arg in expression.args for pair in summands(arg)]
-    if isinstance(expression, NegExpression):
-        return [(-c, e) for c, e in summands(expression.args[0])]
-    if isinstance(expression, Promote | Sum) and expression.args[0].size == 1:
-        return summands(expression.args[0])
-    if isinstance(expression, DivExpression) and expression.args[1].is_constant():
-        return [(c / expression.args[1], e) for c, e in summands(expression.args[0])]
-    if isinstance(expression, multiply | MulExpression) and all(a.size == 1 for a in expression.args):
-        left, right = expression.args
-        if right.is_constant():
-            left, right = right, left
-        if left.is_constant():
-            return [(c * left, e) for c, e in summands(right)]
-    return [(1.0, expression)]
+def exponent_of(e: Any) -> float:
+    """Return the exponent of cvxpy's power; NaN for a parameter without a value."""
+    value = e.p.value if isinstance(e.p, cp.Expression) else e.p
+    return float("nan") if value is None else float(value)
 
 
 def short(node: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import cvxpy as cp
@@ -22,28 +22,21 @@ ROUNDING_SHARE = 1e-14  # of its terms: a coefficient below is a rounding error,
 
 @kept_in_structure
 def zero_weights(structure: Structure) -> tuple[dict[cp.Variable, Mask], ...]:
-    """Return for each constraint the entries of the variables that `forced_entries` finds.
-
-    The stand-ins of the risks are left out.
-    """
-    return of_variables(structure, structure.affines)
+    """Return for each constraint the entries of the variables that `forced_columns` finds."""
+    return tuple(masks(structure, columns) for columns in forced_columns(structure, structure.affines))
 
 
 @kept_in_structure
 def all_zero_weights(structure: Structure) -> dict[cp.Variable, Mask]:
     """Return the entries of the variables that some constraint forces to zero by signs."""
-    return union(zero_weights(structure))
+    return masks(structure, [j for columns in forced_columns(structure, structure.affines) for j in columns])
 
 
-@kept_in_structure
-def forced_zeros(structure: Structure) -> tuple[Affine | None, ...]:
-    """Return for each constraint the entries that it forces to zero as an affine expression, or None.
-
-    They are the `zero_weights`, and the entries in the rows and columns of a matrix inequality whose diagonal
-    entries vanish.
-    """
-    pairs = zip(structure.lifted.constraints, zero_weights(structure), strict=True)
-    return tuple(as_equations(entries) or read_forced_zeros(c) for c, entries in pairs)
+def lasting_zeros(structure: Structure) -> dict[cp.Variable, Mask]:
+    """Return the entries that constraints without parameters force to zero, for all their values."""
+    pairs = zip(structure.lifted.constraints, structure.affines, strict=True)
+    found = forced_columns(structure, [None if c.parameters() else read for c, read in pairs])
+    return masks(structure, [j for columns in found for j in columns])
 
 
 def zero_equations(structure: Structure) -> list[cp.Constraint]:
@@ -55,65 +48,80 @@ def zero_equations(structure: Structure) -> list[cp.Constraint]:
     return equations_of(all_zero_weights(structure))
 
 
-def lasting_zeros(structure: Structure) -> dict[cp.Variable, Mask]:
-    """Return the entries that constraints without parameters force to zero, for all their values."""
-    pairs = zip(structure.lifted.constraints, structure.affines, strict=True)
-    return union(of_variables(structure, [None if c.parameters() else read for c, read in pairs]))
-
-
 def equations_of(entries: dict[cp.Variable, Mask]) -> list[cp.Constraint]:
     """Return x = 0 for entries of variables."""
     return [cp.vec(x, order="F")[np.flatnonzero(zero)] == 0 for x, zero in entries.items()]
 
 
-def of_variables(
-    structure: Structure, affines: Sequence[Affine | None]
-) -> tuple[dict[cp.Variable, Mask], ...]:
-    """Return the `forced_entries` of the constraints, without the stand-ins of the risks."""
-    own = set(structure.variables)
-    found = forced_entries(structure.lifted.constraints, affines)
-    return tuple({v: mask for v, mask in entries.items() if v in own} for entries in found)
+@kept_in_structure
+def forced_zeros(structure: Structure) -> tuple[Affine | None, ...]:
+    """Return for each constraint the entries that it forces to zero as an affine expression, or None.
+
+    They are the `zero_weights`, and the entries in the rows and columns of a matrix inequality whose diagonal
+    entries vanish.
+    """
+    pairs = zip(structure.lifted.constraints, zero_weights(structure), strict=True)
+    return tuple(
+        affine(cp.hstack([equation.args[0] for equation in equations_of(entries)]))
+        if entries
+        else read_forced_zeros(constraint)
+        for constraint, entries in pairs
+    )
 
 
-def union(found: Sequence[dict[cp.Variable, Mask]]) -> dict[cp.Variable, Mask]:
-    """Return the entries that are in one of several masks."""
-    whole: dict[cp.Variable, Mask] = {}
-    for entries in found:
-        for variable, mask in entries.items():
-            whole[variable] = whole.get(variable, np.zeros(variable.size, dtype=bool)) | mask
-    return whole
+def masks(structure: Structure, columns: Sequence[int]) -> dict[cp.Variable, Mask]:
+    """Return columns of `forced_columns` as entries of the variables, without the stand-ins of the risks."""
+    ends = np.cumsum([v.size for v in structure.variables], dtype=int)
+    inside = np.array([j for j in columns if j < ends[-1]], dtype=int)
+    whole = np.isin(np.arange(ends[-1] if inside.size else 0), inside)
+    pairs = zip(structure.variables, np.split(whole, ends[:-1]), strict=True) if inside.size else ()
+    return {variable: mask for variable, mask in pairs if mask.any()}
 
 
-def forced_entries(
-    constraints: Sequence[cp.Constraint], affines: Sequence[Affine | None]
-) -> tuple[dict[cp.Variable, Mask], ...]:
+def forced_columns(structure: Structure, affines: Sequence[Affine | None]) -> list[list[int]]:
     """Return for each constraint the entries of non-negative variables that it forces to zero.
 
-    An entry that a constraint forces to zero no longer counts in the others, which are read again until no
-    new entry is found. The size of a coefficient does not matter: -1e-25 x_1 - x_2 >= 0 forces both entries.
-    The exception is a coefficient that is the rounding error of a difference of equal terms.
+    The entries are counted over all variables and then all stand-ins of the risks, one after the other. An
+    entry that a constraint forces to zero no longer counts in the others, which are read again until no new
+    entry is found. The size of a coefficient does not matter: -1e-25 x_1 - x_2 >= 0 forces both entries. The
+    exception is a coefficient that is the rounding error of a difference of equal terms.
 
     Parameters
     ----------
-    constraints : sequence of cvxpy constraints
+    structure : Structure
     affines : sequence of Affine or None
-        The expression of each constraint as an affine map, None where it is none.
+        The expression of each constraint as an affine map, None where it is not to be read.
     """
-    variables = {v for read in affines if read is not None for v in read.matrices}
-    zero: dict[cp.Variable, Mask] = {v: np.zeros(v.size, dtype=bool) for v in variables}
-    found: list[dict[cp.Variable, Mask]] = [{} for _ in constraints]
+    leaves = [*structure.variables, *(term.stand_in for term in structure.risks)]
+    nonneg = np.concatenate([np.zeros(0, dtype=bool), *(np.full(v.size, v.is_nonneg()) for v in leaves)])
+    zero, found = np.zeros(nonneg.size, dtype=bool), list[list[int]]([] for _ in affines)
     grown = True
     while grown:
         grown = False
-        for constraint, read, own in zip(constraints, affines, found, strict=True):
-            if read is None:
+        for constraint, read, own in zip(structure.lifted.constraints, affines, found, strict=True):
+            if read is None or not any(variable.is_nonneg() for variable in read.matrices):
                 continue
+            A = joint(read.matrices, leaves, read.constant.size).tocoo()
             for sign in senses(constraint):
-                for variable, new in forced_by(constraint, read, sign, zero):
-                    zero[variable] |= new
-                    own[variable] = own.get(variable, False) | new
-                    grown = True
-    return tuple(found)
+                wrong = np.where(nonneg[A.col], sign * A.data < 0, A.data != 0) & ~zero[A.col]
+                rows = read.constant == 0
+                rows[A.row[wrong]] = False
+                new = rows[A.row] & nonneg[A.col] & ~zero[A.col] & (A.data != 0)
+                if not new.any():
+                    continue
+                sizes = joint(sizes_of_terms(constraint.expr), leaves, read.constant.size)
+                at = A.row[new], A.col[new]
+                forced = np.unique(at[1][sign * A.data[new] > ROUNDING_SHARE * np.ravel(sizes[at])])
+                zero[forced] = True
+                own += forced.tolist()
+                grown = grown or forced.size > 0
+    return found
+
+
+def joint(matrices: dict[cp.Variable, Any], leaves: Sequence[cp.Variable], rows: int) -> sp.csr_array:
+    """Return the matrices of the variables beside each other, in the order of `leaves`."""
+    blocks = [matrices[v] if v in matrices else sp.csr_array((rows, v.size)) for v in leaves]
+    return sp.csr_array(sp.hstack(blocks))
 
 
 def senses(constraint: cp.Constraint) -> tuple[float, ...]:
@@ -123,70 +131,22 @@ def senses(constraint: cp.Constraint) -> tuple[float, ...]:
     return (-1.0,) if isinstance(constraint, NonNeg) else (1.0,)
 
 
-def forced_by(
-    constraint: cp.Constraint, read: Affine, sign: float, zero: dict[cp.Variable, Mask]
-) -> Iterator[tuple[cp.Variable, Mask]]:
-    """Yield the variables with the entries that are zero by the rows of sign * read <= 0, beyond `zero`."""
-    if not any(variable.is_nonneg() for variable in read.matrices):
-        return
-    rows = read.constant == 0
-    for variable, matrix in read.matrices.items():
-        wrong = matrix * sign < 0 if variable.is_nonneg() else matrix != 0
-        rows &= ~as_mask(wrong[:, np.flatnonzero(~zero[variable])].sum(axis=1))
-    if not rows.any():
-        return
-    chosen = np.flatnonzero(rows)
-    if not any((matrix[chosen] != 0).nnz for matrix in read.matrices.values()):
-        return
-    sizes = sizes_of_terms(constraint.expr)
-    for variable, matrix in read.matrices.items():
-        if variable.is_nonneg():
-            above = (sign * matrix - ROUNDING_SHARE * sizes.get(variable.id, 0 * matrix))[chosen] > 0
-            new = as_mask(above.sum(axis=0)) & ~zero[variable]
-            if new.any():
-                yield variable, new
-
-
-def sizes_of_terms(expression: cp.Expression) -> dict[int, Any]:
-    """Return by variable id the sums of the absolute coefficients of the terms of a sum."""
-    sizes: dict[int, Any] = {}
-    for term in terms_of_sum(expression):
+def sizes_of_terms(expression: cp.Expression) -> dict[cp.Variable, Any]:
+    """Return by variable the sums of the absolute coefficients of the terms of a sum."""
+    sizes: dict[cp.Variable, Any] = {}
+    terms_of_sum = [expression]
+    while terms_of_sum:
+        term = terms_of_sum.pop()
+        if isinstance(term, AddExpression | NegExpression):
+            terms_of_sum += term.args
+            continue
         read = affine(term)
         for variable, matrix in (read.matrices if read is not None else {}).items():
             size = abs(matrix)
             if size.shape[0] != expression.size:  # a number that is added to every entry
                 size = sp.vstack([size] * expression.size, format="csr")
-            sizes[variable.id] = sizes[variable.id] + size if variable.id in sizes else size
+            sizes[variable] = sizes[variable] + size if variable in sizes else size
     return sizes
-
-
-def terms_of_sum(expression: cp.Expression) -> Iterator[cp.Expression]:
-    """Yield the terms of an expression that is a sum or a difference, else the expression itself."""
-    if isinstance(expression, AddExpression | NegExpression):
-        for arg in expression.args:
-            yield from terms_of_sum(arg)
-    else:
-        yield expression
-
-
-def as_mask(counts: Any) -> Mask:
-    """Return which entries of an array of counts are positive."""
-    flat: Array = np.ravel(np.asarray(counts))
-    return np.asarray(flat > 0)
-
-
-def as_equations(entries: dict[cp.Variable, Mask]) -> Affine | None:
-    """Return the equations x_j = 0 of the given entries as an affine map, None where there are none."""
-    if not entries:
-        return None
-    chosen = {v: np.flatnonzero(mask) for v, mask in entries.items()}
-    count = sum(at.size for at in chosen.values())
-    matrices, start = {}, 0
-    for variable, at in chosen.items():
-        position = (np.arange(start, start + at.size), at)
-        matrices[variable] = sp.csr_array((np.ones(at.size), position), shape=(count, variable.size))
-        start += at.size
-    return Affine(np.zeros(count), matrices)
 
 
 def read_forced_zeros(constraint: Any) -> Affine | None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.certificates.conic.multipliers import Bound
+from kernelopt.certificates.gap import Bound
 from kernelopt.extend import BoundedProblem
 from tests.certificates.cases import KS, OTHER, Library, N, Y, encloses, made, visible, weights
 

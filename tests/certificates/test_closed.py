@@ -19,7 +19,7 @@ from kernelopt.certificates.lower.minorants import minorants, relaxation
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.dual_lengths import shortfall
 from kernelopt.structure.learning import read_learning
-from kernelopt.structure.recognition import read_power
+from kernelopt.structure.powers import read_power
 from kernelopt.structure.structure import Structure
 from tests.every import every
 
@@ -84,7 +84,7 @@ def alphas_of(structure):
 
 
 def relaxed_value(structure, below):
-    problem = relaxation(structure, below, known_boxes(structure, None))
+    problem = relaxation(structure, below, known_boxes(structure))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         problem.solve(solver=cp.CLARABEL, **TIGHT)
@@ -236,8 +236,9 @@ def test_linear_dependent_columns_and_zero_columns_have_a_dual_length():
     """Copies of a column share one bound; a column that is zero bounds nothing that falls."""
     x = cp.Variable(3, nonneg=True, name="x")
     v = np.array([3.0, 4.0])
-    length = read_power(cp.norm(np.column_stack([v, v, np.zeros(2)]) @ x)).length
-    found = [length.dual({x: Ball(np.array(s))}) for s in ([10, 5, -1.0], [10, 5, 1e-3], [-1, -1, 0.0])]
+    length = read_power(cp.norm(np.column_stack([v, v, np.zeros(2)]) @ x))
+    slopes = ([10, 5, -1.0], [10, 5, 1e-3], [-1, -1, 0.0])
+    found = [length.dual_length({x: Ball(np.array(s))}) for s in slopes]
     assert found == [pytest.approx(2.0, rel=1e-12), np.inf, 0.0]
 
 

@@ -59,7 +59,7 @@ def kernels(structure):
 
 def relaxed_value(structure, alpha):
     """The minimum of the relaxation at alpha by a conic solver, an independent computation."""
-    problem = relaxation(structure, minorants(structure, [alpha]), known_boxes(structure, None))
+    problem = relaxation(structure, minorants(structure, [alpha]), known_boxes(structure))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         problem.solve(solver=cp.CLARABEL)

@@ -6,9 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelopt.cli.columns import learn_columns, read_target
-from kernelopt.cli.data_table import read_table
-from kernelopt.cli.table_model import TableModel
+from kernelopt.cli.table import learn_columns, read_table, read_target
 from kernelopt.errors import FileError, InputError, LabelError, NotFiniteError
 from kernelopt.records import decoded, encoded
 from tests.every import every
@@ -67,6 +65,9 @@ def test_points_are_standardised_columns_and_indicators_of_texts(table_of):
     assert columns.coordinates == ["age", "income", "sex=f", "sex=m"]
     assert X[:, 0] == pytest.approx((np.array([30.0, 41, 52]) - 41) / np.std([30.0, 41, 52]))
     assert np.allclose(X.mean(axis=0), 0) and np.allclose(X.std(axis=0), 1)
+    assert np.allclose(
+        learned(table_of(GOOD.replace("-1", "-1e300")))[1].std(axis=0), 1
+    )  # no square overflows
     raw = learned(table_of(GOOD), raw=True)[1]
     assert raw.tolist() == [[30, 1.5, 1, 0], [41, 2000, 0, 1], [52, -1, 1, 0]]
 
@@ -94,8 +95,6 @@ def test_new_tables_have_the_coordinates_of_the_training_in_any_order_of_columns
     comma = table_of(SEMICOLONS.replace("1.5", "1,5").replace("2e3", "2000,0"), "comma.csv", decimal=",")
     for table in (table_of(GOOD), more, comma):  # with the target and what was dropped
         assert np.array_equal(again.transform(table), X)
-    model = TableModel(again, None, "class", ("id",), "classification", 3, 1.0, None, None)
-    assert (model.ignored(more), model.ignored(shuffled)) == (["more"], [])
 
 
 @every(
@@ -141,7 +140,6 @@ ALL = {"drop": (), "categorical": ()}
         (GOOD.replace("41,", "inf,").replace("-1", "-inf"), {}, "'age' (1), 'income' (1)|(2, 3)"),
         (SEMICOLONS.replace("1.5", "1,5"), {}, "'1,5' in row 1 of 'income'|--decimal ,"),
         (SEMICOLONS.replace("1.5", "1.234,5"), {}, "'1.234,5' in row 1|marks of thousands"),
-        (GOOD.replace("-1", "-1e300"), {}, "finite variances|in income of"),
         (DAYS, ALL, "'0.1.2026' in row 1 of 'day'|--drop day "),
         (GOOD.replace("41,", "1_000,"), {}, "'1_000' in row 2 of 'age'"),
         (GOOD.replace(" 2e3 ", "1.50").replace("-1", "1.5"), {}, "'income' is '1.5'|--drop income"),

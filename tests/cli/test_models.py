@@ -18,8 +18,8 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 import kernelopt as ko
 from kernelopt import cli
-from kernelopt.cli.data_table import read_table
-from kernelopt.cli.table_model import load_model
+from kernelopt.cli.model import load_model
+from kernelopt.cli.table import read_table
 from kernelopt.errors import FileError
 from kernelopt.estimators import C_GRID, FormulationClassifier, MKLClassifier, MKLRegressor
 from kernelopt.estimators.classifier import LOSSES
@@ -27,6 +27,7 @@ from kernelopt.estimators.kernels import NORMALIZATIONS
 from kernelopt.estimators.mkl import TARGET_LOSSES
 from kernelopt.estimators.table import TABLE_MODEL
 from kernelopt.files import read_file, write_file
+from kernelopt.records import write
 from tests.commands import ran, save_table
 from tests.every import every
 
@@ -305,7 +306,7 @@ def test_cross_validation_holds_each_row_out_once(kind, option, estimator, tmp_p
         assert fitted.estimator.C == C
         assert found["mean"] >= np.mean(scores(estimator.set_params(C=C_GRID[0])))
     for C, said in ((1e-3, "first: try --C 0.0001 too"), (1.0, "1000\n"), (1e3, "last: try --C 10000 too")):
-        replace(fitted, scores=(0.9, 0.8), chosen=C).save(folder / "m")
+        write(folder / "m", replace(fitted, scores=(0.9, 0.8), chosen=C))
         (line,) = [
             x for x in ran("report", folder / "m").out.splitlines(True) if x.startswith("2-fold cross")
         ]

@@ -217,7 +217,7 @@ def distance():
 
 def test_a_bound_by_multipliers_can_be_ended_and_keeps_what_it_found():
     problem = distance()
-    boxes = known_boxes(ko.Structure(problem), None)
+    boxes = known_boxes(ko.Structure(problem))
     whole: list[Any] = []
     with Call():
         bound = conic_bound(problem, problem.variables(), boxes, found=whole)
@@ -233,7 +233,7 @@ def test_the_best_bound_survives_a_call_that_ends_later(monkeypatch):
     """The second solve of a tilted problem is ended: the bound of the first stands."""
     monkeypatch.setattr(multipliers, "SUFFICIENT_GAP", -1.0)  # no bound is good enough: all tilts are solved
     problem, found = distance(), []
-    boxes = known_boxes(ko.Structure(problem), None)
+    boxes = known_boxes(ko.Structure(problem))
 
     with Ending(lambda _: bool(found)), pytest.raises(Stopped):
         conic_bound(problem, problem.variables(), boxes, found)

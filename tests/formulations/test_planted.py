@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from formulations.lp_norm.planted import of_ball, of_block_norm, of_tikhonov
-from formulations.similarity.planted import of_several, of_single
 from kernelopt.language.terms import terms
 from tests.formulations.test_formulations import ENTRIES
 from tests.problems import solved
@@ -31,6 +29,7 @@ with_knob = pytest.mark.parametrize(("entry", "knob"), [
 
 
 def plant(entry, seed=0, **knobs):
+    entry = ENTRIES[entry] if isinstance(entry, str) else entry
     return entry.planted(np.random.default_rng(seed), **knobs)
 
 
@@ -89,7 +88,7 @@ def test_infeasible_data_are_proved_so_or_refused(entry):
 @pytest.mark.parametrize("p", [1, 1.5, 2, 7, np.inf])
 def test_every_ball_is_planted(p):
     for knobs in KNOBS.values():
-        planted = of_ball(np.random.default_rng(2), p=p, loss=ko.squared_hinge(2.0), **knobs)
+        planted = plant("lp_norm.primal", 2, p=p, loss=ko.squared_hinge(2.0), **knobs)
         found = ko.certify(planted.formulation.problem, dict(planted.point), alpha=list(planted.alphas))
         assert found.lower == pytest.approx(planted.value, rel=1e-9)
         assert found.upper == pytest.approx(planted.value, rel=1e-9)
@@ -97,7 +96,7 @@ def test_every_ball_is_planted(p):
 
 @pytest.mark.parametrize("r", [1, 1.2, 2, 3, np.inf])
 def test_every_block_norm_is_planted(r):
-    planted = of_block_norm(np.random.default_rng(3), r=r, duplicates=1)
+    planted = plant("lp_norm.block_norm", 3, r=r, duplicates=1)
     assert solved(planted.formulation.dual()) == pytest.approx(planted.value, rel=1e-6)
     assert ko.certify(planted.formulation.problem).lower <= planted.value * (1 + 1e-12)
 
@@ -116,8 +115,8 @@ LOSSES = {
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 @pytest.mark.parametrize("degenerate", [False, True])
 def test_every_loss_is_planted(loss, degenerate):
-    for make in (of_ball, of_tikhonov):
-        planted = make(np.random.default_rng(4), p=2.0, loss=loss, degenerate=degenerate)
+    for name in ("lp_norm.primal", "lp_norm.tikhonov"):
+        planted = plant(name, 4, p=2.0, loss=loss, degenerate=degenerate)
         found = ko.certify(planted.formulation.problem, dict(planted.point), alpha=list(planted.alphas))
         assert found.upper == pytest.approx(planted.value, rel=1e-9)
         assert found.lower == pytest.approx(planted.value, rel=1e-6)
@@ -125,9 +124,8 @@ def test_every_loss_is_planted(loss, degenerate):
 
 @pytest.mark.parametrize("fidelity", ["l1", "frobenius", "squared_frobenius"])
 def test_every_fidelity_is_planted(fidelity):
-    made = [of_single] if fidelity == "l1" else [of_single, of_several]
-    for make in made:
-        planted = make(np.random.default_rng(5), fidelity=fidelity)
+    for name in ["single_kernel", "kernel_per_similarity"][: 1 if fidelity == "l1" else 2]:
+        planted = plant(f"similarity.{name}", 5, fidelity=fidelity)
         found = ko.certify(planted.formulation.problem, dict(planted.point), alpha=list(planted.alphas))
         assert found.upper == pytest.approx(planted.value, rel=1e-9)
         assert found.lower == pytest.approx(planted.value, rel=1e-6)

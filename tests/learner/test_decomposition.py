@@ -13,8 +13,7 @@ from sklearn.svm import SVC, SVR
 
 import kernelopt as ko
 from kernelopt.learner import learn, lower_bound, machine_at
-from kernelopt.learner.decomposition import smo_points
-from kernelopt.learner.smo import combined_block, coordinate_steps, smo_pairs
+from kernelopt.learner.smo import combined_block, coordinate_steps, smo_pairs, smo_points
 from kernelopt.numerics.compiling import compiled
 from kernelopt.numerics.rows import add_rows
 from tests.every import every

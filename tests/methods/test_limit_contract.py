@@ -16,7 +16,6 @@ import pytest
 
 import kernelopt as ko
 from formulations import similarity, triplet_lp
-from formulations.triplet_lp.planted import labelled_triplets
 from kernelopt import running
 from kernelopt.language.learner import Learner
 from kernelopt.methods import describe, fallback
@@ -30,7 +29,8 @@ from tests.problems import points
 
 
 def semidefinite_design(rng):
-    X, triplets = labelled_triplets(rng, 2)
+    triplets = ko.sample_triplets(np.repeat([0, 1], 6), 30, random_state=rng)
+    X = rng.normal(size=(12, 2)) + 3 * np.outer(np.arange(12) > 5, [1, 0])
     kernels = ko.Grams.from_kernels([ko.gaussian(0.3), ko.gaussian(1.0), ko.gaussian(3.0)], X)
     return triplet_lp.kernel_design(kernels, triplets, gamma1=0.05, gamma2=0.02, cone="psd")
 

@@ -152,7 +152,7 @@ def test_the_normal_equations_are_formed_only_where_there_is_time(monkeypatch):
 
 
 def test_squares_of_variables_of_any_sign_are_no_powers_and_are_not_read(monkeypatch):
-    monkeypatch.setattr("kernelopt.structure.recognition.affine", None)
+    monkeypatch.setattr("kernelopt.structure.powers.affine", None)
     objective = cp.Minimize(cp.sum_squares(cp.Variable((3, 3), PSD=True) - np.eye(3)))
     assert read_learning(Structure(cp.Problem(objective))) is None
 

@@ -15,6 +15,7 @@ from kernelopt.extend import as_fidelity
 from kernelopt.numerics.ball import Ball
 from kernelopt.structure.learning import read_pieces
 from kernelopt.structure.nearness import read_fidelity, read_nearness
+from kernelopt.structure.trees import weighted_terms
 from tests.every import every
 from tests.problems import why_not
 
@@ -64,7 +65,8 @@ def test_the_minorant_of_nearly_orthogonal_vectors_is_within_its_errors(spectral
     ],
 )
 def test_fidelities_are_recognised_and_have_the_values_of_cvxpy(term, kind):
-    read = read_fidelity(3.0, term)
+    ((weights, e),) = weighted_terms(3.0 * term)
+    read = read_fidelity(weights, e)
     assert read is not None and read.fidelity == as_fidelity(kind) and read.variable is K
     assert read.target == pytest.approx(S[0])
     K.save_value(ANY)
@@ -91,7 +93,7 @@ def test_fidelities_are_recognised_and_have_the_values_of_cvxpy(term, kind):
     ],
 )
 def test_other_terms_are_not(term):
-    assert read_fidelity(1.0, term) is None
+    assert any(read_fidelity(*pair) is None for pair in weighted_terms(term))
 
 
 def problem(objective, *constraints):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -22,7 +22,7 @@ from kernelopt.certificates.conic.proofs import (
     suggests_ray,
 )
 from kernelopt.certificates.conic.tightening import tightened
-from kernelopt.certificates.gap import relative_gap
+from kernelopt.certificates.gap import Bound, relative_gap
 from kernelopt.conic.compiled import dual_rows
 from kernelopt.conic.ladder import ACCURATE_TOLERANCE, QUICK_ITERATIONS, QUICK_TOLERANCE, scs_options
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
@@ -39,18 +39,6 @@ CANCELLATION = 1e-3  # of the objective's terms: a smaller primal value is one o
 DEPENDENT = 1e-13  # relative to the largest singular value of columns of length one: rounding
 MAX_COLUMNS = 500  # limits the cost of the dense singular value decomposition
 MAX_RATIO = 2.0**16  # of a bound to the entries of x: wide, and far from the 1e13 at which rounding counts
-
-
-class Bound(NamedTuple):
-    """A lower bound of a minimisation problem.
-
-    `reason` says why the bound is -inf, or what a finite bound assumes.
-    """
-
-    value: float
-    reason: str = ""
-    ray: Array | None = None  # a Farkas ray, where the problem is infeasible
-    rounding: float = 0.0  # the bound of the rounding errors by which the value was lowered
 
 
 def conic_bound(

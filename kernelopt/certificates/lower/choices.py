@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.certificates.boxes import Box, entry_bounds, known_boxes
-from kernelopt.certificates.conic.multipliers import Bound, conic_bound
-from kernelopt.certificates.gap import floor
+from kernelopt.certificates.boxes import NO_BOXES, Boxes, entry_bounds, known_boxes
+from kernelopt.certificates.conic.multipliers import conic_bound
+from kernelopt.certificates.gap import Bound, floor
 from kernelopt.certificates.lower.closed import closed_bound
 from kernelopt.certificates.lower.combined.search import combined_bound
 from kernelopt.certificates.lower.minorants import Minorant, minorants, relaxation
-from kernelopt.certificates.lower.near import near_bound
-from kernelopt.certificates.upper.candidates import Bounds
+from kernelopt.certificates.lower.near import exhausted, near_bound
 from kernelopt.errors import Stopped
-from kernelopt.structure.affine import flat
 from kernelopt.structure.evaluation import LARGE_ROUNDING
 from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import Structure
@@ -32,7 +30,7 @@ Route = Literal["closed", "conic", "sign", "none"]
 def best_bound(
     structure: Structure,
     choices: Sequence[list[Array]],
-    bounds: Bounds | None = None,
+    bounds: Boxes = NO_BOXES,
     conic: bool = True,
     attained: float = np.inf,
     cones: RelaxedCones | None = None,
@@ -50,7 +48,7 @@ def best_bound(
     structure : Structure
     choices : sequence of lists of arrays
         Each list has one dual variable alpha for each risk.
-    bounds : dict, optional
+    bounds : dict from id to Box, optional
         Bounds of the variables that hold at an optimum.
     conic : bool, default True
         Whether conic solves are allowed.
@@ -89,17 +87,17 @@ def best_bound(
 def bound_of(
     structure: Structure,
     alphas: list[Array],
-    bounds: Bounds | None,
+    bounds: Boxes,
     conic: bool,
     attained: float,
     cones: RelaxedCones | None,
     left: Sequence[Array | None],
     tol: float | None,
 ) -> tuple[Bound, Route]:
-    """Return the lower bound of one choice of dual variables: closed, by the search, or by a conic solve."""
+    """Return the lower bound of one choice of dual variables: closed, by a search, or by a conic solve."""
     gap_floor = floor(structure)
 
-    def refined(bound_at: Callable[[list[Minorant]], Any]) -> Any:
+    def refined(bound_at: Callable[[list[Minorant]], Bound | None]) -> Bound | None:
         """Return the bound of minorants, in twice the precision where their rounding errors are large."""
         found = bound_at(minorants(structure, alphas))
         if found is None or not found.rounding > LARGE_ROUNDING * max(abs(found.value), gap_floor):
@@ -110,40 +108,51 @@ def bound_of(
     with quietly():
         closed = refined(lambda below: closed_bound(structure, below))
     if closed is not None:
-        if not np.isfinite(closed.value):
-            return Bound(-np.inf, "the bound of the dual variable overflows"), "closed"
-        return Bound(closed.value, rounding=closed.rounding), "closed"
+        overflow = Bound(-np.inf, "the bound of the dual variable overflows")
+        return closed if np.isfinite(closed.value) else overflow, "closed"
     over_cone = refined(lambda below: combined_bound(structure, below, attained))
     if over_cone is not None and np.isfinite(over_cone.value):
         return over_cone, "closed"
     near = near_bound(structure, alphas[0], attained, not conic) if len(alphas) == 1 else None
-    searched = -np.inf if near is None or not np.isfinite(near.value) else near.value
-    if near is not None and near.exhausted(gap_floor, attained):
-        return Bound(searched), "closed"
-    if not conic:
-        bound = Bound(-np.inf, "there was no time for a conic bound")
+    if near is not None and exhausted(near, gap_floor, attained):
+        return near, "closed"
+    if conic:
+        found = solved_bound(structure, minorants(structure, alphas), bounds, attained, cones, left, tol)
     else:
-        with quietly():
-            boxes = known_boxes(structure, bounds)
-            relaxed = relaxation(structure, minorants(structure, alphas), boxes, cones)
-            extra = given_bounds(structure, bounds)
-            relaxed = cp.Problem(relaxed.objective, relaxed.constraints + extra)
-        present = [v for v in structure.variables if any(v is w for w in relaxed.variables())]
-        improved: list[Bound] = []
-        try:
-            bound = conic_bound(
-                relaxed, present, boxes, improved, units(structure).variables, left, attained, tol
-            )
-        except Stopped:
-            if not improved:
-                raise
-            # The deadline has ended the last conic solve. The solves before it have proved the bounds in
-            # `improved`; its last bound is the largest. `Stopped` is not lost: the next `check` raises it.
-            bound = improved[-1]
-    if searched > bound.value:
-        return Bound(searched), "closed"
-    route: Route = "none" if bound.value == -np.inf else "conic" if conic else "closed"
-    return bound, route
+        found = Bound(-np.inf, "there was no time for a conic bound")
+    if near is not None and near.value > found.value:
+        return near, "closed"
+    return found, "none" if found.value == -np.inf else "conic"
+
+
+def solved_bound(
+    structure: Structure,
+    below: list[Minorant],
+    bounds: Boxes,
+    attained: float,
+    cones: RelaxedCones | None,
+    left: Sequence[Array | None],
+    tol: float | None,
+) -> Bound:
+    """Return the bound of the relaxation by the multipliers of conic solvers.
+
+    The given bounds of the variables are constraints of it, since some optimum satisfies them.
+    """
+    with quietly():
+        boxes = known_boxes(structure, bounds)
+        relaxed = relaxation(structure, below, boxes, cones)
+        given = [c for v in structure.variables if v.id in bounds for c in entry_bounds(v, bounds[v.id])]
+        relaxed = cp.Problem(relaxed.objective, relaxed.constraints + given)
+    present = [v for v in structure.variables if any(v is w for w in relaxed.variables())]
+    improved: list[Bound] = []
+    try:
+        return conic_bound(relaxed, present, boxes, improved, units(structure).variables, left, attained, tol)
+    except Stopped:
+        if not improved:
+            raise
+        # The deadline has ended the last conic solve. The solves before it have proved the bounds in
+        # `improved`; its last bound is the largest. `Stopped` is not lost: the next `check` raises it.
+        return improved[-1]
 
 
 def signed_bound(structure: Structure) -> Bound:
@@ -152,13 +161,3 @@ def signed_bound(structure: Structure) -> Bound:
     if objective.is_nonpos() if structure.maximize else objective.is_nonneg():
         return Bound(0.0)
     return Bound(-np.inf, "the objective may be negative")
-
-
-def given_bounds(structure: Structure, bounds: Bounds | None) -> list[cp.Constraint]:
-    """Return the caller's bounds of the variables as constraints; some optimum satisfies them."""
-    constraints: list[cp.Constraint] = []
-    copies = {v.id: v for v in structure.variables}
-    for variable, sides in (bounds or {}).items():
-        lower, upper = (flat(np.broadcast_to(s, variable.shape)) for s in sides)
-        constraints += entry_bounds(copies[variable.id], Box(lower, upper))
-    return constraints

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
+from kernelopt.certificates.gap import Bound
 from kernelopt.certificates.lower.minorants import Minorant, affine_image, total
 from kernelopt.numerics.ball import Ball
 from kernelopt.structure.affine import Affine
@@ -19,15 +19,7 @@ SECTIONS = 60  # of the golden-section search, which reduce [0, 1] to 3e-13
 GOLDEN = (5**0.5 - 1) / 2  # the golden ratio minus one
 
 
-class ClosedBound(NamedTuple):
-    """A lower bound of the minimum of a minorant, and the multipliers of the constraints by position."""
-
-    value: float
-    multipliers: dict[int, float]
-    rounding: float = 0.0  # by which the errors of the minorant have lowered the value
-
-
-def closed_bound(structure: Structure, minorants: Sequence[Minorant]) -> ClosedBound | None:
+def closed_bound(structure: Structure, minorants: Sequence[Minorant]) -> Bound | None:
     """Return a lower bound of the objective with every risk replaced by an affine minorant, or None.
 
     It exists where the problem is a `Learning`. As risks are not negative, t times a minorant is a minorant
@@ -63,7 +55,7 @@ def objective_parts(
     return affine_image(rest, Ball(np.ones(1))), risks
 
 
-def bound_over(parts: Sequence[Part], objective: Minorant) -> ClosedBound:
+def bound_over(parts: Sequence[Part], objective: Minorant) -> Bound:
     """Return the bound of an affine objective plus the prices, over the sets."""
     slopes = objective.falls(parts)
     supports = [part.support(slopes) for part in parts]
@@ -74,10 +66,10 @@ def bound_over(parts: Sequence[Part], objective: Minorant) -> ClosedBound:
         (part.support(widths) if part.at else found - part.support(exact) for part, found in pairs),
         start=float(objective.constant.rad),
     )
-    return ClosedBound(
+    return Bound(
         float((objective.constant - Ball(np.array(supports)).sum()).below),
-        {at: u for part, found in pairs for at, u in part.multipliers(slopes, found).items()},
-        rounding,
+        rounding=rounding,
+        multipliers={at: u for part, found in pairs for at, u in part.multipliers(slopes, found).items()},
     )
 
 

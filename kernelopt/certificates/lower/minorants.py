@@ -14,11 +14,7 @@ from kernelopt.language.faces import facial_reduction
 from kernelopt.language.learner import Learner
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.norms import conjugate_exponent, minimizing_weights
-from kernelopt.numerics.rounding import (
-    Bounded,
-    exact_sum,
-    form,
-)
+from kernelopt.numerics.rounding import exact_sum, form
 from kernelopt.structure.affine import Affine, flat
 from kernelopt.structure.evaluation import MOST_PRODUCTS, squared_norm
 from kernelopt.structure.nearness import FidelityTerm
@@ -124,12 +120,12 @@ def minorant(
             values = [scaled(form, Ball(1.0)).constant for form in forms]
             squares = Ball(*(np.array([getattr(v, part) for v in values]) for part in ("mid", "rad")))
             penalty = squared_norm(squares, conjugate_exponent(learner.norm)) * 0.5
-            return Minorant((Ball(*gain) - penalty) * factor, {})
+            return Minorant((gain - penalty) * factor, {})
         if gamma is None:
             gamma = optimal_block_weights(learner.norm, [scaled(form, Ball(1.0)) for form in forms])
         scales = [scale / Ball(each) for scale, each in zip(scales, gamma, strict=True)]
     each = zip(forms, scales, strict=True)
-    return constant(*gain) * factor + total(scaled(form, scale) for form, scale in each)
+    return Minorant(gain * factor, {}) + total(scaled(form, scale) for form, scale in each)
 
 
 def scaled(form: Sequence[tuple[Affine | None, Ball]], scale: Ball) -> Minorant:
@@ -137,23 +133,23 @@ def scaled(form: Sequence[tuple[Affine | None, Ball]], scale: Ball) -> Minorant:
     return total(affine_image(read, c * scale) for read, c in form)
 
 
-def dual_value_of(learner: Learner, alpha: Array) -> tuple[Bounded, float]:
+def dual_value_of(learner: Learner, alpha: Array) -> tuple[Ball, float]:
     """Return l at an exactly feasible point near alpha, and a bound of its distance from alpha.
 
     With an intercept the domain has the constraint sum alpha = 0, which an alpha of doubles rarely meets
     exactly. The point differs from alpha by that sum in one coordinate, the one furthest from its bounds.
     """
-    found = learner.loss.bounded_dual_value(alpha, learner.y)
+    gain = Ball(*learner.loss.bounded_dual_value(alpha, learner.y))
     excess = abs(exact_sum(alpha)) if learner.bias is not None else 0.0
     if excess == 0:
-        return found, 0.0
+        return gain, 0.0
     _, _, _, lower, upper = learner.loss.curve(learner.y)
     distances = np.minimum(alpha - lower, upper - alpha)
     with np.errstate(divide="ignore", invalid="ignore"):
         slopes = np.abs(learner.loss.dual_gradient(alpha, learner.y))
     chosen = int(np.argmax(distances))
     slope = float(slopes[chosen] if distances[chosen] > 2 * excess else slopes.max())
-    return Bounded(found.value, found.error + 2 * excess * slope), 2 * excess
+    return gain + Ball(0.0, 2 * excess * slope), 2 * excess
 
 
 def form_errors(d: Array, alpha: Array, moved: float = 0.0, rounded: bool = True) -> Array:
@@ -215,39 +211,31 @@ def optimal_block_weights(norm: float, forms: Sequence[Minorant]) -> Array:
 
 
 def minorants(structure: Structure, alphas: Sequence[Array], accurate: bool = False) -> list[Minorant]:
-    """Return a minorant of every risk, at the current values of the structure's variables."""
-    found = []
+    """Return a minorant of every risk, at the current values of the structure's variables.
+
+    It is zero for a risk that has weight zero in the objective and appears in no constraint.
+    """
+    kept, objective, found = last_minorants(structure), structure.objective, list[Minorant]()
     for k, (term, alpha) in enumerate(zip(structure.risks, alphas, strict=True)):
-        if is_absent(structure, k):
-            found.append(constant(0.0))
-            continue
-        if len(term.kernels) > 1 and term.learner.norm != 2:  # gamma depends on the current values
-            found.append(minorant(term, alpha, accurate))
+        key = (k, accurate, alpha.tobytes())
+        if objective is not None and objective.factors[k] == 0 and not structure.constrained[k]:
+            below = constant(0.0)
+        elif key in kept:
+            below = kept[key]
         else:
-            found.append(kept_minorant(structure, k, alpha, accurate))
+            below = minorant(term, alpha, accurate)
+            if len(term.kernels) == 1 or term.learner.norm == 2:  # else gamma depends on the current values
+                if len(kept) == KEPT * len(structure.risks):
+                    del kept[next(iter(kept))]  # the oldest one
+                kept[key] = below
+        found.append(below)
     return found
 
 
-def kept_minorant(structure: Structure, k: int, alpha: Array, accurate: bool) -> Minorant:
-    """Return the minorant of risk k, which depends on alpha alone; the last ones are kept."""
-    kept, key = minorants_by_alpha(structure), (k, accurate, alpha.tobytes())
-    if key not in kept:
-        if len(kept) == KEPT * len(structure.risks):
-            del kept[next(iter(kept))]  # the oldest one
-        kept[key] = minorant(structure.risks[k], alpha, accurate)
-    return kept[key]
-
-
 @kept_in_structure
-def minorants_by_alpha(structure: Structure) -> dict[tuple[int, bool, bytes], Minorant]:
-    """Return the last minorants of a structure by risk, accuracy and the bytes of alpha."""
+def last_minorants(structure: Structure) -> dict[tuple[int, bool, bytes], Minorant]:
+    """Return the last minorants that depend on alpha alone, by risk, accuracy and the bytes of alpha."""
     return {}
-
-
-def is_absent(structure: Structure, k: int) -> bool:
-    """Whether risk k has weight zero in the objective and appears in no constraint."""
-    shares = structure.objective.coefficients
-    return shares is not None and shares[k] == 0 and not structure.constrained[k]
 
 
 def relaxation(

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
-from kernelopt.certificates.gap import floor
+from kernelopt.certificates.gap import Bound, floor
 from kernelopt.certificates.lower.minorants import constant, dual_value_of, minorant, near_minorant, total
-from kernelopt.certificates.lower.splitting import Split
+from kernelopt.certificates.lower.splitting import SETTINGS, Split
 from kernelopt.errors import Stopped
 from kernelopt.fidelities import Fidelity, Proximal, Radial
 from kernelopt.numerics.ball import Ball
@@ -21,19 +20,6 @@ from kernelopt.structure.nearness import Nearness, read_nearness
 from kernelopt.structure.structure import Structure
 from kernelopt.threads import one_blas_thread
 from kernelopt.validation import Array
-
-SMALLEST_GAMMA = 1e-12  # a smaller gamma_i is raised to it, since the bound has a factor 1 / gamma_i
-SMALLEST_SHARE = 1e-9  # added to each gamma_i over the largest one: the relaxation has factors 1 / gamma_i
-NEGLIGIBLE_RISE = 1e-8  # relative to the bound: the accuracy of the conic solve that this search replaces
-NEGLIGIBLE_GAP_SHARE = 1e-2  # of upper - lower: a smaller rise of the bound lowers the gap by 1 % at most
-VALUE_MARGIN = 1e-9  # relative: the computed value of the relaxation plus this is above the exact value
-# The largest numbers of iterations. Each takes one eigendecomposition for each kernel. If the bound is not
-# `exhausted` then, a conic solve looks for a larger one.
-REWEIGHTINGS, SPLITTINGS = 40, 400
-CHECK_EVERY = 10  # splitting steps between two bounds: a bound takes as long as some steps
-STALLED_SHARE = 0.1  # of value - bound of the relaxation: a smaller change of it between checks is a stall
-SIGMA_FACTOR = 4.0  # of sigma after a stall: five such changes multiply sigma by 1000
-SMALLEST_DISTANCE = 1e-9  # relative to |S|: replaces a smaller d = |D| in d / h'(d), which is 0 / 0 at zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +35,8 @@ class Proof:
     U: Callable[[], list[list[Array]]]
 
 
-def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, dict[int, float]]:
-    """Return the lower bound of a dual point, and the multipliers of the traces by position.
+def lower_bound(read: Nearness, proof: Proof, upper: float) -> Bound:
+    """Return the lower bound of a dual point, with the multipliers of the traces.
 
     First the dual point is made feasible: alpha and the U_ik are projected on their domains, and gamma is
     scaled to gamma >= 0 with sum at most one. Let z be alpha with zeros at the unlabelled points, and
@@ -63,7 +49,7 @@ def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, dict
     attains, or that the relaxation `NearRelaxation` attains. At all other X_i the objective is above `upper`.
     Last, bounds of the rounding errors are subtracted.
     """
-    gamma = Ball(np.maximum(proof.gamma, SMALLEST_GAMMA))
+    gamma = Ball(np.maximum(proof.gamma, SETTINGS.least_gamma))
     below_one = (gamma / max(1.0, float(gamma.sum().above))).below  # in exact arithmetic
     fidelities = [zip(b.fidelities, U, strict=True) for b, U in zip(read.blocks, proof.U(), strict=True)]
     near = total(near_minorant(term, u) for pairs in fidelities for term, u in pairs)
@@ -74,31 +60,16 @@ def lower_bound(read: Nearness, proof: Proof, upper: float) -> tuple[float, dict
     supports = [block.support(slopes, price, known) for block in read.blocks]
     found = zip(pieces, supports, strict=True)
     multipliers = {at: u for piece, size in found for at, u in piece.multipliers(slopes, size).items()}
-    return float((objective.constant - Ball(np.array(supports)).sum()).below), multipliers
+    value = float((objective.constant - Ball(np.array(supports)).sum()).below)
+    return Bound(value, multipliers=multipliers)
 
 
-class SearchedBound(NamedTuple):
-    """A lower bound at a given alpha.
-
-    Attributes
-    ----------
-    value : float
-    multipliers : dict from position to float
-        The multipliers of the constraints on traces.
-    possible : float
-        A value of the relaxation at this alpha: no lower bound at this alpha exceeds it.
-    """
-
-    value: float
-    multipliers: dict[int, float]
-    possible: float
-
-    def exhausted(self, floor: float, attained: float) -> bool:
-        """Whether any other bound at this alpha is higher by a negligible amount only."""
-        small = NEGLIGIBLE_RISE * max(abs(self.value), floor)
-        if np.isfinite(attained):
-            small = max(small, NEGLIGIBLE_GAP_SHARE * (attained - self.value))
-        return bool(np.isfinite(self.value) and self.possible - self.value <= small)
+def exhausted(bound: Bound, floor: float, attained: float) -> bool:
+    """Whether any other bound at this alpha is higher by a negligible amount only."""
+    small = SETTINGS.rise * max(abs(bound.value), floor)
+    if np.isfinite(attained):
+        small = max(small, SETTINGS.gap_share * (attained - bound.value))
+    return bool(np.isfinite(bound.value) and bound.possible - bound.value <= small)
 
 
 class NearRelaxation:
@@ -117,10 +88,10 @@ class NearRelaxation:
         self.z = read.padded(self.alpha)
         adjoints = [block.adjoint(self.z) for block in read.blocks]
         forms = np.array([max(float(np.vdot(P, x)), 0.0) for P, x in zip(adjoints, X, strict=True)])
-        shares = np.sqrt(forms / max(float(forms.max()), SMALLEST_DIVISOR)) + SMALLEST_SHARE
+        shares = np.sqrt(forms / max(float(forms.max()), SMALLEST_DIVISOR)) + SETTINGS.least_share
         self.gamma = np.asarray(shares / shares.sum() if len(adjoints) > 1 else np.ones(1))
         self.P = [P / (2 * gamma) for P, gamma in zip(adjoints, self.gamma, strict=True)]
-        self.gain = dual_value_of(learner, self.alpha)[0].value
+        self.gain = float(dual_value_of(learner, self.alpha)[0].mid)
 
     def value(self, X: list[Array]) -> float:
         """Return the objective of the relaxation."""
@@ -129,7 +100,7 @@ class NearRelaxation:
         fidelities = sum(block.distance(x) for block, x in zip(read.blocks, X, strict=True))
         return read.offset + read.factor * max(below, 0.0) + fidelities
 
-    def bound(self, X: list[Array], U: Callable[[], list[list[Array]]], kappa: float = 1.0) -> SearchedBound:
+    def bound(self, X: list[Array], U: Callable[[], list[list[Array]]], kappa: float = 1.0) -> Bound:
         """Return the bound of the dual point (sqrt(kappa) alpha, gamma, U), where X is near the minimiser.
 
         Some U_ik = (X_i - S_ik) / s_ik may be outside of the domain of L*. The factor kappa <= 1 of
@@ -138,25 +109,21 @@ class NearRelaxation:
         """
         possible = self.value(X)
         proof = Proof(kappa**0.5 * self.alpha, self.gamma, U)
-        value, multipliers = lower_bound(self.read, proof, possible + VALUE_MARGIN * abs(possible))
-        return SearchedBound(value, multipliers, possible)
+        found = lower_bound(self.read, proof, possible + SETTINGS.margin * abs(possible))
+        return found._replace(possible=possible)
 
 
 def near_bound(
-    structure: Structure,
-    alpha: Array,
-    attained: float = np.inf,
-    quick: bool = False,
-) -> SearchedBound | None:
+    structure: Structure, alpha: Array, attained: float = np.inf, quick: bool = False
+) -> Bound | None:
     """Return nearly the largest lower bound at an alpha, by an iteration.
 
-    A step of the iteration takes one eigendecomposition for each kernel.
     The iteration starts at the current values of the structure's variables. It ends where the bound is
     `exhausted` for the value `attained` of the objective, or with its first bound if `quick`.
 
     Returns
     -------
-    SearchedBound, or None
+    Bound, or None
         None where the problem is not a `Nearness`, or where its fidelity is neither `Radial` nor `Proximal`.
     """
     read = read_nearness(structure)
@@ -166,37 +133,26 @@ def near_bound(
     X = [np.asarray(block.targets.mean(axis=0) if x is None else x) for block, x in values]
     if not (np.isfinite(alpha).all() and all(np.isfinite(x).all() for x in X)):
         return None
-    best: SearchedBound | None = None
+    relaxed, best = NearRelaxation(read, alpha, X), None
+    bounds: Iterator[Bound] = iter(())
+    if isinstance(read.fidelity, Radial):
+        bounds = reweighted_bounds(relaxed, X, read.fidelity)
+    elif isinstance(read.fidelity, Proximal):
+        bounds = splitting_bounds(relaxed, X, read.fidelity)
     try:
         with one_blas_thread():
-            for found in searched(NearRelaxation(read, alpha, X), X):
-                best = better(best, found)
-                if quick or best.exhausted(floor(structure), attained):
+            for found in bounds:
+                higher = max(best or found, found, key=lambda bound: bound.value)
+                best = higher._replace(possible=min(found.possible, (best or found).possible))
+                if quick or exhausted(best, floor(structure), attained):
                     break
                 check()
     except Stopped:
         if best is None:
             raise
     except np.linalg.LinAlgError:  # numbers of extreme size
-        return best
+        pass
     return best
-
-
-def better(best: SearchedBound | None, found: SearchedBound) -> SearchedBound:
-    """Return the higher of two bounds, with the lower of the two values of the relaxation."""
-    if best is None:
-        return found
-    higher = found if found.value > best.value else best
-    return higher._replace(possible=min(found.possible, best.possible))
-
-
-def searched(relaxed: NearRelaxation, X: list[Array]) -> Iterator[SearchedBound]:
-    """Yield bounds by the iteration for the fidelity, none where it is neither `Radial` nor `Proximal`."""
-    fidelity = relaxed.read.fidelity
-    if isinstance(fidelity, Radial):
-        yield from reweighted_bounds(relaxed, X, fidelity)
-    elif isinstance(fidelity, Proximal):
-        yield from splitting_bounds(relaxed, X, fidelity)
 
 
 def projected(relaxed: NearRelaxation, s: list[Array]) -> list[Array]:
@@ -221,7 +177,7 @@ def scaled_differences(read: Nearness, X: list[Array], s: list[Array], kappa: fl
     ]
 
 
-def reweighted_bounds(relaxed: NearRelaxation, X: list[Array], radial: Radial) -> Iterator[SearchedBound]:
+def reweighted_bounds(relaxed: NearRelaxation, X: list[Array], radial: Radial) -> Iterator[Bound]:
     """Yield bounds by iteratively reweighted least squares, for fidelities that are functions of |D|.
 
     Each step replaces L(D) by its majorant |D|^2 / (2 s) + constant that is equal to L at the current D.
@@ -229,9 +185,9 @@ def reweighted_bounds(relaxed: NearRelaxation, X: list[Array], radial: Radial) -
     read = relaxed.read
     sizes = [lengths(block.targets) for block in read.blocks]
     last: list[Array] = []
-    for _ in range(REWEIGHTINGS):
+    for _ in range(SETTINGS.reweightings):
         current = [lengths(x - block.targets) for block, x in zip(read.blocks, X, strict=True)]
-        smallest = [SMALLEST_DISTANCE * np.maximum(size, SMALLEST_DIVISOR) for size in sizes]
+        smallest = [SETTINGS.least_difference * np.maximum(size, SMALLEST_DIVISOR) for size in sizes]
         s = [radial.scale(np.maximum(d, small)) for d, small in zip(current, smallest, strict=True)]
         if last and all(np.array_equal(old, new) for old, new in zip(last, s, strict=True)):
             return
@@ -257,27 +213,22 @@ def lengths(D: Array) -> Array:
     return np.asarray(np.linalg.norm(D.reshape(len(D), -1), axis=1))
 
 
-def splitting_bounds(relaxed: NearRelaxation, X: list[Array], proximal: Proximal) -> Iterator[SearchedBound]:
+def splitting_bounds(relaxed: NearRelaxation, X: list[Array], proximal: Proximal) -> Iterator[Bound]:
     """Yield bounds by the alternating direction method, for fidelities with a proximal operator."""
     read, split = relaxed.read, Split(relaxed.read, proximal)
     split.X = list(X)
-    last: SearchedBound | None = None
-    for iteration in range(SPLITTINGS):
+    last: Bound | None = None
+    for iteration in range(SETTINGS.splittings):
         pairs = zip(read.blocks, split.X, split.U, relaxed.P, strict=True)
         K = [block.piece.project(x - u + P / split.sigma) for block, x, u, P in pairs]
         residuals = split.step(K, iteration == 0)
-        if iteration % CHECK_EVERY == CHECK_EVERY - 1:
-            found = relaxed.bound(K, split.subgradients())
-            yield found
-            if last is not None and stalled(last, found):
-                bound_moves_more = found.value - last.value > last.possible - found.possible
-                split.rescale(SIGMA_FACTOR if bound_moves_more else 1 / SIGMA_FACTOR)
-            last = found
-        else:
+        if (iteration + 1) % SETTINGS.check_every:
             split.balance(iteration, *residuals)
-
-
-def stalled(last: SearchedBound, found: SearchedBound) -> bool:
-    """Whether the distance from the bound to the value of the relaxation has hardly changed."""
-    before, now = last.possible - last.value, found.possible - found.value
-    return abs(before - now) < STALLED_SHARE * now
+            continue
+        found = relaxed.bound(K, split.subgradients())
+        yield found
+        if last is not None:
+            risen, fallen = found.value - last.value, last.possible - found.possible
+            if abs(risen + fallen) < SETTINGS.stall * (found.possible - found.value):
+                split.rescale(SETTINGS.sigma_factor ** (1 if risen > fallen else -1))
+        last = found

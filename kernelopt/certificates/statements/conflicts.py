@@ -37,10 +37,10 @@ MAX_DENOMINATOR = 10**6  # of the free entries of a null vector: a solver's accu
 
 
 class Conflict(NamedTuple):
-    """A sentence that names the contradiction, and the statement that proves it, which can be saved."""
+    """A sentence that names the contradiction, and a statement or a certificate that proves it."""
 
     text: str
-    statement: Statement
+    proof: Any
 
 
 def conflict(structure: Structure) -> Conflict | None:

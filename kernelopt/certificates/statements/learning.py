@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -50,38 +49,9 @@ from kernelopt.structure.trees import short
 from kernelopt.validation import Array, Mask
 
 
-class WeightSet(ABC):
-    """The constraint that bounds the weights x."""
-
-    kernels: Grams | None = None  # of a norm of their combination
-
-    @abstractmethod
-    def state(self, statement: Statement) -> None:
-        """Add the constraint."""
-
-    @abstractmethod
-    def cover(self, statement: Statement, v: Array, signed: Mask) -> Array:
-        """Set the multiplier whose values in the columns are near v, and return these values.
-
-        In the columns with a sign they are at least v. They are exact where v is an array of fractions.
-        """
-
-    @abstractmethod
-    def constraints(self, x: Any) -> list[cp.Constraint]:
-        """Return the constraint on an expression x."""
-
-    @abstractmethod
-    def centre(self, size: int) -> Array:
-        """Return equal weights in the set."""
-
-    @abstractmethod
-    def inside(self, statement: Statement, x: Array) -> Any:
-        """Return a point near x that is exactly in the set, in fractions, and set its witness."""
-
-
 @dataclass(frozen=True, eq=False)
-class Trace(WeightSet):
-    """The constraint row'x == total or row'x <= total with row > 0."""
+class Trace:
+    """The constraint row'x == total or row'x <= total on the weights x, with row > 0."""
 
     name: str
     row: Array
@@ -89,10 +59,14 @@ class Trace(WeightSet):
     equal: bool
 
     def state(self, statement: Statement) -> None:
+        """Add the constraint."""
         statement.row(self.name, range(self.row.size), self.row.tolist(), self.total, self.equal)
 
     def cover(self, statement: Statement, v: Array, signed: Mask) -> Array:
-        """The values are u row; in the columns without a sign u row is nearest to v."""
+        """Set the multiplier u for which u row is near v, and return u row.
+
+        It is at least v in the columns with a sign, exactly so for v in fractions.
+        """
         row, free = fractions(self.row), ~signed
         least = [*(v / row)[signed], *([] if self.equal else [0])]
         if free.any():
@@ -101,19 +75,22 @@ class Trace(WeightSet):
         return np.asarray(statement.u[0] * row)
 
     def constraints(self, x: Any) -> list[cp.Constraint]:
+        """Return the constraint on an expression x."""
         return [self.row @ x == self.total if self.equal else self.row @ x <= self.total]
 
     def centre(self, size: int) -> Array:
+        """Return equal weights in the set."""
         return np.full(size, self.total / self.row.sum())
 
     def inside(self, statement: Statement, x: Array) -> Any:
+        """Return a point near x that is exactly in the set, in fractions."""
         point = fractions(x)
         size = point @ fractions(self.row)
         return point * (Fraction(self.total) / size) if self.equal or size > self.total else point
 
 
 @dataclass(frozen=True, eq=False)
-class Ball(WeightSet):
+class Ball:
     """The ball |x|_p <= radius, or |sum_j x_j K_j|_F <= radius for some kernels, where p is 2."""
 
     radius: float
@@ -125,10 +102,14 @@ class Ball(WeightSet):
         return np.eye(size) if self.kernels is None else np.asarray(self.kernels).reshape(size, -1).T
 
     def state(self, statement: Statement) -> None:
+        """Add the constraint."""
         statement.ball(self.matrix(len(statement.columns)), self.radius, self.p)
 
     def cover(self, statement: Statement, v: Array, signed: Mask) -> Array:
-        """The values are B'y for the y of least norm; those in columns with a sign need a margin."""
+        """Set the multiplier y of least norm for which B'y is near v, and return B'y.
+
+        It is at least v in the columns with a sign, exactly so for v in fractions.
+        """
         B, w = statement.arrays["B0"], v.astype(float)
         if self.kernels is None:
             y = np.where(signed, np.maximum(w, 0.0), w)
@@ -146,14 +127,17 @@ class Ball(WeightSet):
         return np.asarray(values)
 
     def constraints(self, x: Any) -> list[cp.Constraint]:
+        """Return the constraint on an expression x."""
         B = self.matrix(x.size)
         root: Any = B if self.kernels is None else np.linalg.qr(B, mode="r")
         return [cp.norm(root @ x, self.p) <= self.radius]
 
     def centre(self, size: int) -> Array:
+        """Return equal weights in the set."""
         return np.full(size, self.radius / np.linalg.norm(self.matrix(size).sum(axis=1), self.p))
 
     def inside(self, statement: Statement, x: Array) -> Any:
+        """Return a point near x that is exactly in the set, in fractions, and set its witness."""
         nearby, s = into_ball(x, statement.arrays["B0"], self.radius, statement.balls[0]["p"])
         statement.set_witness(0, s=s)
         return fractions(nearby)
@@ -220,7 +204,7 @@ class KernelProblem(Source):
     sense, offset : float
     cost : array
     risk : PricedRisk or None
-    weights : WeightSet
+    weights : Trace or Ball
     cone : tuple
         The matrices G_j of sum_j x_j G_j >> 0 on all points, empty where there is no cone.
     """
@@ -231,13 +215,14 @@ class KernelProblem(Source):
     offset: float
     cost: Array
     risk: PricedRisk | None
-    weights: WeightSet
+    weights: Trace | Ball
     cone: Cone
 
     @property
     def seconds(self) -> float:
-        stacks = [grams for _, grams in self.cone]
-        stacks += [held.kernels for held in (self.risk, self.weights) if held and held.kernels is not None]
+        stacks = [grams for _, grams in self.cone] + ([] if self.risk is None else [self.risk.kernels])
+        if isinstance(self.weights, Ball) and self.weights.kernels is not None:
+            stacks.append(self.weights.kernels)
         return sum(exact_seconds(len(grams), grams.n_points) for grams in stacks)
 
     def statement(self) -> Statement:
@@ -314,21 +299,21 @@ def read_kernel_problem(structure: Structure) -> KernelProblem | str:
         risk = read_risk(structure)
     if isinstance(risk, str):
         return risk
-    weights, cone, rest = read_weight_set(structure), read_cone(structure), structure.rest
+    weights, cone, objective = read_weight_set(structure), read_cone(structure), structure.objective
     if isinstance(weights, str):
         return weights
     if isinstance(cone, str):
         return cone
-    if rest is None:
+    if objective is None or objective.terms:
         return "its objective is not affine beside the risk"
     columns, signs = read_columns(structure)
-    if weights.kernels is not None and cone and any(signs):
+    aligned = isinstance(weights, Ball) and weights.kernels is not None
+    if aligned and cone and any(signs):
         return "all its weights must occur in K >> 0"
-    if risk is None and weights.kernels is None:
+    if risk is None and not aligned:
         return "it needs a risk, or the constraint frobenius(K) <= radius"
-    cost = np.concatenate([rest.gradient(v) for v in structure.variables])
-    offset = float(rest.constant[0])
-    return KernelProblem(columns, signs, int(structure.sign), offset, cost, risk, weights, cone)
+    cost = np.concatenate([objective.linear.gradient(v) for v in structure.variables])
+    return KernelProblem(columns, signs, int(structure.sign), objective.offset, cost, risk, weights, cone)
 
 
 def read_risk(structure: Structure) -> PricedRisk | str:

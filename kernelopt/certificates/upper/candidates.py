@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kernelopt.certificates.boxes import NO_BOXES, Box, Boxes
 from kernelopt.conic.compiled import flat_dual
 from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.structure.affine import flat
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.structure.trees import short
 from kernelopt.validation import Array, numeric, shown
-
-Bounds: TypeAlias = dict[Any, tuple[Array, Array]]
 
 
 def starting_point(
@@ -70,10 +69,10 @@ def not_finite(array: Array) -> str:
     return "NaN" if np.isnan(flat(array)).any() else "infinite entries"
 
 
-def as_bounds(structure: Structure, bounds: Any) -> Bounds | None:
-    """Return the bounds of the caller, two arrays for each variable; infinite entries are no bounds."""
+def as_bounds(structure: Structure, bounds: Any) -> Boxes:
+    """Return the bounds of the caller by the ids of the variables; infinite entries are no bounds."""
     if bounds is None:
-        return None
+        return NO_BOXES
     variables = structure.user_variables
     names = ", ".join(v.name() for v in variables)
     if not isinstance(bounds, Mapping) or not all(any(v is w for w in variables) for v in bounds):
@@ -81,7 +80,7 @@ def as_bounds(structure: Structure, bounds: Any) -> Bounds | None:
             f"bounds must be for variables of the problem ({names}), a dict of pairs (lower, upper), got "
             f"{shown(bounds)}. Pass the variables that the problem was built from."
         )
-    checked: Bounds = {}
+    checked = dict[int, Box]()
     for variable, sides in bounds.items():
         if not isinstance(sides, list | tuple | np.ndarray) or len(sides) != 2:
             raise ShapeError(
@@ -102,7 +101,7 @@ def as_bounds(structure: Structure, bounds: Any) -> Bounds | None:
                 f"{shown(upper)}. "
                 "Swap them."
             )
-        checked[variable] = (lower, upper)
+        checked[variable.id] = Box(*(flat(np.broadcast_to(s, variable.shape)) for s in (lower, upper)))
     return checked
 
 

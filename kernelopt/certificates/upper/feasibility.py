@@ -17,7 +17,6 @@ from kernelopt.certificates.upper.local_steps import points_inward
 from kernelopt.certificates.upper.phase_one import phase_one
 from kernelopt.certificates.upper.violations import (
     ROUND_OFF,
-    Violation,
     attribute_violation,
     beyond_rounding,
     negative_part,
@@ -68,15 +67,15 @@ class FeasibleSet:
         self.remark = ""  # what the last test for feasibility has assumed
         self.variables = self.structure.variables
 
-    def violations(self) -> list[Violation]:
-        """Return the constraints that the current values violate beyond round-off, largest first."""
-        return sorted(self._violations(), key=lambda v: -np.nan_to_num(v.size, nan=np.inf))
+    def violations(self) -> dict[str, float]:
+        """Return the relative violations beyond round-off at the current values by name, largest first."""
+        return dict(sorted(self._violations(), key=lambda pair: -np.nan_to_num(pair[1], nan=np.inf)))
 
     def _feasible(self) -> bool:
         """Whether the current values violate no constraint; the first violated one ends the test."""
         return next(self._violations(), None) is None
 
-    def _violations(self) -> Iterator[Violation]:
+    def _violations(self) -> Iterator[tuple[str, float]]:
         """Yield the constraints that the current values violate beyond round-off."""
         if any(self.structure.constrained):
             self.evaluator.machines()
@@ -91,16 +90,16 @@ class FeasibleSet:
             if size and isinstance(constraint, cp.constraints.PSD):
                 size = min(size, self._violation_when_centred())
             if size:
-                yield Violation(size, constraint_name(i, constraint))
+                yield constraint_name(i, constraint), size
         for domain in structure.atom_domains:
             with np.errstate(over="ignore", invalid="ignore"):
                 size = relative_violation(domain, None, self.variables)
             if size:
-                yield Violation(size, f"the domain {short(domain)}")
+                yield f"the domain {short(domain)}", size
         for variable in self.variables:
             size = attribute_violation(variable)
             if size:
-                yield Violation(size, f"the attributes of {variable.name()}")
+                yield f"the attributes of {variable.name()}", size
 
     def _violation_when_centred(self) -> float:
         """Return the relative violation of H K(mu) H >> 0 over a `Centring`, infinite without one."""
@@ -116,12 +115,12 @@ class FeasibleSet:
             self.remark = coordinates.centring.remark
         return size
 
-    def at(self, point: Point) -> list[Violation]:
+    def at(self, point: Point) -> dict[str, float]:
         """Return the violations at a point."""
         self.evaluator.write(point)
         return self.violations()
 
-    def nearest(self, point: Point | None) -> tuple[Point | None, list[Violation]]:
+    def nearest(self, point: Point | None) -> tuple[Point | None, dict[str, float]]:
         """Return a feasible point near `point`, or None and the constraints that stay violated.
 
         There are five steps. The first step that gives a feasible point is the last one.
@@ -140,10 +139,10 @@ class FeasibleSet:
             self._project_on_equalities()
             remaining = self.violations()
             if not remaining:
-                return self._read(), []
+                return self._read(), {}
             point = self._read()
             if self._round_to_zero():
-                return self._read(), []
+                return self._read(), {}
             near = self._local_interior(point)
             if point is not None and near is not None:
                 return self._towards_interior(point, near)
@@ -154,11 +153,10 @@ class FeasibleSet:
             self.evaluator.write({v.id: projected(v, np.zeros(v.shape)) for v in self.variables})
             self._project_on_equalities()
             if self._feasible():
-                return self._read(), []
-            unknown = [Violation(np.inf, "no feasible point was found")]
-            return None, remaining if point is not None else unknown
+                return self._read(), {}
+            return None, remaining if point is not None else {"no feasible point was found": np.inf}
         if point is None:
-            return inner, []
+            return inner, {}
         return self._towards_interior(point, inner)
 
     def _read(self) -> Point | None:
@@ -190,7 +188,7 @@ class FeasibleSet:
                 return True
         return False
 
-    def _towards_interior(self, point: Point, inner: Point) -> tuple[Point | None, list[Violation]]:
+    def _towards_interior(self, point: Point, inner: Point) -> tuple[Point | None, dict[str, float]]:
         """Return a feasible point (1 - t) point + t inner with about the smallest t.
 
         t grows by a factor until the point is feasible; bisections of log t follow.
@@ -205,13 +203,13 @@ class FeasibleSet:
             t *= STEP_GROWTH
             if t > 1:
                 remaining = self.at(inner)
-                return (None, remaining) if remaining else (inner, [])
+                return (None, remaining) if remaining else (inner, {})
         low, high = t / STEP_GROWTH, t
         for _ in range(BISECTIONS):
             middle = np.sqrt(low * high)
             low, high = (low, middle) if feasible(middle) else (middle, high)
         feasible(high)
-        return self._read(), []
+        return self._read(), {}
 
     def _project_on_equalities(self) -> None:
         """Project the values on the affine equalities A x + constant = 0, in the norm |D^(-1/2) dx|.

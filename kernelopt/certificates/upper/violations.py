@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -18,13 +18,6 @@ from kernelopt.structure.enclosure import FEASIBILITY, enclosure, residual
 from kernelopt.validation import Array
 
 ROUND_OFF = FEASIBILITY  # relative to the terms of a constraint: a smaller violation is rounding
-
-
-class Violation(NamedTuple):
-    """The relative violation of a constraint, and its name."""
-
-    size: float
-    name: str
 
 
 def relative_violation(constraint: Any, read: Affine | None, variables: Collection[cp.Variable]) -> float:

@@ -24,7 +24,7 @@ from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.methods.sizing import size
 from kernelopt.running import check
 from kernelopt.structure.ball import read_ball
-from kernelopt.structure.counting import count_user
+from kernelopt.structure.counting import of_user
 from kernelopt.structure.evaluation import Evaluator, Given
 from kernelopt.structure.expansion import expand
 from kernelopt.structure.relaxed_cones import RelaxedCones, relaxed_cones
@@ -105,7 +105,7 @@ class CuttingPlane(Method):
         for term in match.risks:
             check_separable(term.learner)
         if relaxed_cones(match) is None:
-            outside = count_user(match.problem, match.user_variables).cones()
+            outside = of_user(match.problem, match.user_variables)
             if outside.interior_memory > MAX_BYTES:
                 raise MethodError(
                     f"the master problem with a semidefinite cone of order {outside.order} needs about "

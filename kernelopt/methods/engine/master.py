@@ -47,59 +47,58 @@ def interior_minimum(gradient: Array, hessian: Array, w: Array, p: float) -> Arr
     """Return the minimiser of `minimum_on_ball` by an interior-point method on all entries.
 
     It is a primal-dual method for the constraints v >= 0 and |v|_p + s = 1, s >= 0. For p = inf the slack s
-    is a vector, and v + s = 1. The multipliers z of v and lam of s satisfy at the end
+    is a vector, and v + s = 1. With the derivatives A of the constraints, the multipliers z of v and lam of s
+    satisfy at the end
 
-        g + H(v - w) + lam grad |v|_p - z = 0,    z v = 0,    lam s = 0.
+        g + H(v - w) + A'lam - z = 0,    z v = 0,    lam s = 0.
     """
     size = float(max(np.abs(gradient).max(), np.abs(hessian @ w).max()))
     if not 0 < size < np.inf:
         return w
-    g, H, m = gradient / size, hessian / size, w.size
-    box = bool(np.isinf(p))
+    g, H, m, box = gradient / size, hessian / size, w.size, bool(np.isinf(p))
+
+    def unmet(v: Array, s: Array) -> Array:
+        return s + (v if box else length_of_positive(v, p)) - 1
+
     v = SETTINGS.inside * ((1 - SETTINGS.even) * w + SETTINGS.even * m ** (-1 / p))
-    s = 1 - v if box else np.array([1 - length_of_positive(v, p)])
+    s = -unmet(v, np.zeros(m if box else 1))
     z, lam = np.ones(m), np.ones(s.size)
     for _ in range(SETTINGS.model_steps):
-        length = length_of_positive(v, p)
-        a = np.ones(m) if box else (v / length) ** (p - 1)
-        unmet = s - (1 - v) if box else s - (1 - length)
-        residual = g + H @ (v - w) + lam * a - z
+        length, excess = length_of_positive(v, p), unmet(v, s)
+        A = np.eye(m) if box else (v / length)[None] ** (p - 1)  # the derivatives of the constraints
+        residual = g + H @ (v - w) + lam @ A - z
         complementarity = float(z @ v + lam @ s) / (m + s.size)
         if (
             complementarity <= SETTINGS.done * np.abs(g).max()
-            and max(np.abs(residual).max(), np.abs(unmet).max()) <= SETTINGS.done**0.75
+            and max(np.abs(residual).max(), np.abs(excess).max()) <= SETTINGS.done**0.75
         ):
             break
         target = SETTINGS.centred * complementarity
         # Eliminating the changes of s, z and lam leaves a system for the change of v.
-        right, diagonal = target / v - residual - z, z / v
-        right -= a * ((target + lam * unmet) / s - lam)
-        if box:
-            W = H.copy()
-            diagonal += lam / s
-        else:
+        W = H + (A.T * (lam / s)) @ A
+        W.flat[:: m + 1] += z / v
+        if 1 < p < np.inf:  # the curvature of the norm
             bend = lam[0] * (p - 1) / length
-            W = H + ((lam[0] / s[0] - bend) * a)[:, None] * a
-            if p > 1:
-                diagonal += bend * (v / length) ** (p - 2)
-        W.flat[:: m + 1] += diagonal
-        dv = scaled_solution(W, right)
+            W -= bend * A.T @ A
+            W.flat[:: m + 1] += bend * (v / length) ** (p - 2)
+        dv = scaled_solution(W, target / v - residual - z - ((target + lam * excess) / s - lam) @ A)
         if dv is None:
             break
-        fall = dv if box else np.array([a @ dv])
-        dz, ds = (target - z * dv) / v - z, -unmet - fall
+        dz, ds = (target - z * dv) / v - z, -excess - A @ dv
         dlam = (target - lam * ds) / s - lam
         step = min(linear_step(x, dx) for x, dx in ((v, dv), (s, ds), (z, dz), (lam, dlam)))
-        while not box and step > SETTINGS.shortest and bent(v + step * dv, s + step * ds, p, unmet):
+        # The curvature of the ball may move the point out of its equation, but not too far.
+        while (
+            step > SETTINGS.shortest
+            and (
+                np.abs(unmet(v + step * dv, s + step * ds))
+                > np.maximum(SETTINGS.curved * (s + step * ds), np.abs(excess))
+            ).any()
+        ):
             step /= 2
         v, s, z, lam = v + step * dv, s + step * ds, z + step * dz, lam + step * dlam
     v = np.where((v < z) & (v < SETTINGS.zero * v.max()), 0.0, v) if p == 1 else v
     return v / max(1.0, length_of_positive(v, p))
-
-
-def bent(v: Array, s: Array, p: float, unmet: Array) -> bool:
-    """Whether the curvature of the ball has moved the point too far out of |v|_p + s = 1."""
-    return bool(abs(length_of_positive(v, p) + s[0] - 1) > max(SETTINGS.curved * s[0], abs(unmet[0])))
 
 
 def scaled_solution(W: Array, right: Array) -> Array | None:

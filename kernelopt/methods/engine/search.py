@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kernelopt.certificates.gap import relative_gap
+from kernelopt.learner.newton import inverse_hessian
 from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import STALLED, Control
 from kernelopt.methods.engine.choice import double_provider
@@ -14,7 +15,7 @@ from kernelopt.methods.engine.master import minimum_on_ball
 from kernelopt.methods.engine.provider import Provider
 from kernelopt.methods.engine.settings import SETTINGS
 from kernelopt.methods.engine.step import Step, projected, second_derivatives, way_back
-from kernelopt.methods.engine.training import Samples, inverse_hessian
+from kernelopt.methods.engine.training import Samples
 from kernelopt.methods.engine.working_set import (
     RestrictedLoss,
     excess,
@@ -43,8 +44,6 @@ class State:
         K_m alpha on the working set.
     same : bool
         Whether alpha was trained on this working set.
-    hessian : array of shape (m, m), or None
-        The last second derivatives, where they took long.
     upper : float
         The best upper bound if predictions were exact. The bound of the control contains their error, which
         does not fall as the steps go on.
@@ -56,7 +55,6 @@ class State:
     points: Index
     images: Array = field(default_factory=lambda: np.zeros(0))
     same: bool = False
-    hessian: Array | None = None
     upper: float = np.inf
 
 
@@ -79,13 +77,12 @@ class Search:
         aim = aim if np.isfinite(aim) else self.target(state, np.inf, np.inf, first_gap)
         while True:
             control.check()
-            step, limited, hessian = self.solved(state, aim)
+            step, limited = self.solved(state, aim)
             before = self.gap(state)
             state, t, stop = self.checked(state, step, aim)
             if stop:
                 return
             rounds = 0 if self.gap(state) < SETTINGS.little * before else rounds + 1
-            state = replace(state, hessian=hessian)
             if self.single(state) and (limited or rounds >= SETTINGS.single_rounds):
                 state, rounds = self.doubled(state), 0
             if rounds >= SETTINGS.stalled_rounds:
@@ -179,14 +176,13 @@ class Search:
         pairs = zip(self.data, self.curves, strict=True)
         return [Samples(RestrictedLoss(curve, points), each.y[points], each.bias) for each, curve in pairs]
 
-    def solved(self, state: State, aim: float) -> tuple[Step, bool, Array | None]:
+    def solved(self, state: State, aim: float) -> tuple[Step, bool]:
         """Solve the problem on the working set to the gap `aim` by Newton steps; return the best one.
 
-        A step that raises the value is shortened towards the step of the lowest value. The other results are
-        whether single precision limits the training, and the last second derivatives that took long.
+        A step that raises the value is shortened towards the step of the lowest value. The other result is
+        whether single precision limits the training.
         """
-        samples = self.samples(state.points)
-        known, taken, a = state.hessian, state.hessian, state.alpha[:, state.points]
+        samples, a = self.samples(state.points), state.alpha[:, state.points]
         share = max(SETTINGS.training_share * aim, SETTINGS.loose_share)
         first = Step.of(self.read, samples, state.w, a, state.images)
         step = first if state.same else self.trained(state, samples, first, state.w, share)
@@ -201,9 +197,7 @@ class Search:
                 along = step.w - lowest.w
                 w = lowest.w + way_back(float(lowest.slope @ along), float(step.slope @ along)) * along
             else:
-                if known is None:
-                    known, taken = self.second_derivatives(state, samples, step)
-                w, known = self.next_weights(state, step, known), None
+                w = self.next_weights(state, samples, step)
             # Training is exact relative to the risk, and the gap is relative to risk + c'w.
             scale = min(1.0, abs(lowest.value) / (abs(lowest.risk) or 1.0))
             loose = SETTINGS.loose_share * best.gap
@@ -218,8 +212,8 @@ class Search:
                 best = step
             loosely = loosely + 1 if step.gap_of_training > missed else 0
             if loosely >= SETTINGS.single_steps and self.single(state):
-                return best, True, taken
-        return best, False, taken
+                return best, True
+        return best, False
 
     def trained(self, state: State, samples: list[Samples], start: Step, w: Array, share: float) -> Step:
         """Return the step at the weights w, with machines that are trained from the alpha of another step."""
@@ -233,45 +227,33 @@ class Search:
         provider.solves += len(samples)
         return Step.of(self.read, samples, w, alphas, images)
 
-    def next_weights(self, state: State, step: Step, H: Array) -> Array:
-        """Return the weights after a Newton step with the second derivatives H."""
-        p, priced = self.read.p, self.read.priced
-        if np.isinf(p) and not priced:
-            return self.read.start
+    def next_weights(self, state: State, samples: list[Samples], step: Step) -> Array:
+        """Return the weights after a Newton step."""
+        read, provider, unit = self.read, state.provider, state.provider.unit(step.w)
+        if np.isinf(read.p) and not read.priced:
+            return read.start
+        H, ridge = np.zeros((step.w.size, step.w.size)), unit * SETTINGS.ridges[not self.single(state)]
+        for share, each, machine, images in zip(read.shares, samples, step.trained, step.images, strict=True):
+            free = np.flatnonzero(each.loss.curve(each.y).free(machine.alpha))
+            diagonal = inverse_hessian(each.loss, each.y, machine.f + machine.intercept)[free] + ridge
+            M = provider.entries(step.w, free)
+            H += share * second_derivatives(M, unit, images[:, free], diagonal, each.bias)
         if not H.any():
-            return self.read.best_weights(step.w, step.s)  # alpha is locally constant: the risk is affine
-        w = minimum_on_ball(step.slope, H, step.w, p)
+            return read.best_weights(step.w, step.s)  # alpha is locally constant: the risk is affine
+        w = minimum_on_ball(step.slope, H, step.w, read.p)
         if not self.single(state):
             w = np.maximum(w, SETTINGS.least_share * step.w)
-        length = lp_length(w, p)
-        if priced:
+        length = lp_length(w, read.p)
+        if read.priced:
             return w / max(1.0, length)
         return w / length if length > 0 else step.w  # the risk decreases in every weight
-
-    def second_derivatives(
-        self, state: State, samples: list[Samples], step: Step
-    ) -> tuple[Array, Array | None]:
-        """Return the second derivatives of the risk at a step, and again if they took long, else None."""
-        provider, m = state.provider, step.w.size
-        H, most, unit = np.zeros((m, m)), 0, provider.unit(step.w)
-        if np.isinf(self.read.p) and not self.read.priced:
-            return H, None
-        ridge = unit * SETTINGS.ridges[not self.single(state)]
-        for share, each, machine, images in zip(
-            self.read.shares, samples, step.trained, step.images, strict=True
-        ):
-            free = np.flatnonzero(each.loss.curve(each.y).free(machine.alpha))
-            diagonal = inverse_hessian(each.loss, each.y, machine.f + machine.intercept)[free]
-            M, most = provider.entries(step.w, free), max(most, free.size)
-            H += share * second_derivatives(M, unit, images[:, free], diagonal + ridge, each.bias)
-        return H, H if most >= SETTINGS.many_free else None
 
     def doubled(self, state: State) -> State:
         """Go on in double precision, near the best weights, all positive: the last may have gone astray."""
         provider = double_provider(self.read, self.control.memory)
         provider.passes, provider.solves = state.provider.passes, state.provider.solves
         w = (1 - EQUAL) * self.control.best / self.read.reach + EQUAL * self.read.start
-        return replace(state, provider=provider, w=w, images=np.zeros(0), hessian=None)
+        return replace(state, provider=provider, w=w, images=np.zeros(0))
 
     def checked(self, state: State, step: Step, aim: float) -> tuple[State, Array, bool]:
         """Bound the optimum at the weights and alpha of a step, on all points.

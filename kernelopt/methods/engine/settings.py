@@ -35,9 +35,6 @@ class Settings:
     # Added to a kernel in the unit of the block, in single and in double precision: above the error of its
     # numbers, and for points that coincide
     ridges: tuple[float, float] = (1e-6, 1e-12)
-    # The second derivatives at so many free samples, whose factorisation takes most of a step, serve the
-    # first step of the next solve too: measured, the gap after that step is the same within a tenth.
-    many_free: int = 1500
     # The working set, in points.
     grown: int = 3000  # from which the first set grows before all points are checked
     first_part: int = 12  # the first set has n / 12 points
@@ -53,10 +50,6 @@ class Settings:
     dropped: float = 0.3  # inside, with alpha = 0
     # A growing set keeps a point with alpha = 0 at most this far inside, in units of the mean target.
     kept: float = 0.05
-    # Training by Newton's method, for a dual without bounds.
-    newton_steps: int = 30
-    shortest_step: float = 1e-6  # of a line search, relative to the Newton step
-    smallest_hessian: float = 1e-12  # relative to the largest entry: flatter samples are held by this one
     # Of the way back to a better point, which a step has passed: the shortest and the longest.
     shortest_back: float = 0.1
     longest_back: float = 0.7
@@ -93,6 +86,9 @@ class Settings:
     looked_up: int = 1 << 18  # and of the entries that are read from a table for it: 2 MB
     sampled_points: int = 400  # points whose distances tell which cells the sums over distances need
     most_octaves: int = 48  # of a table
+    # Free samples from which their block is read from the distances: the combined kernel would be a third
+    # large matrix
+    many_free: int = 1500
     # Decrease, relative to the diagonal, below the first knot, where functions are constant
     first_drop: float = 1e-8
     # The predicted seconds.

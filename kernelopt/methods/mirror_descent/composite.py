@@ -13,20 +13,18 @@ from kernelopt.certificates.lower.minorants import Minorant, constant, minorant,
 from kernelopt.errors import MethodError
 from kernelopt.fidelities import Radial
 from kernelopt.language.penalty import weighted
+from kernelopt.methods.mirror_descent.settings import SETTINGS
 from kernelopt.methods.mirror_descent.training import TrainedMachine, Trainer
 from kernelopt.numerics.ball import Ball
-from kernelopt.structure.affine import flat
+from kernelopt.numerics.decompositions import eigenvalues
+from kernelopt.structure.affine import as_matrix, flat
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.learning import read_pieces
-from kernelopt.structure.nearness import FidelityTerm, objective_terms
+from kernelopt.structure.nearness import FidelityTerm, read_fidelity
 from kernelopt.structure.parts import Budget
-from kernelopt.structure.structure import Point, Structure, kept_in_structure
-from kernelopt.structure.trees import nodes, number, short
+from kernelopt.structure.structure import Objective, Point, Structure, WeightedTerm, kept_in_structure
+from kernelopt.structure.trees import short
 from kernelopt.validation import Array
-
-LINEARIZED = Ball(1.0, 2.0**-46)  # times a number of a linearization, which cvxpy computes: 64 roundings
-REWEIGHTINGS = 3  # iterations of the weights w_i; every one gives a valid bound, and the first gain most
-MIN_DISTANCE = 1e-9  # relative to the target: a smaller distance has the weight of this one, which is finite
 
 
 class DualPoint(NamedTuple):
@@ -67,23 +65,15 @@ class EvaluatedPoint(NamedTuple):
     machines: list[TrainedMachine]
 
 
-class SharpBound(NamedTuple):
-    """A dual point, the points that belong to its subgradients, and its lower bound but for rounding."""
-
-    dual: DualPoint
-    points: list[Array]
-    lower: float
-
-
 @dataclass(frozen=True, eq=False)
 class Composite:
-    """offset + sum of factor * risk + price * fidelity + c * convex term, over a product of pieces."""
+    """offset + sum of factor * risk + price * fidelity + convex terms, over a product of pieces."""
 
     structure: Structure
     pieces: list[Budget]
     trainers: list[Trainer]
     fidelities: list[tuple[int, FidelityTerm]]  # each with the position of its piece
-    other_terms: list[tuple[float, cp.Expression]]  # each with its coefficient
+    other_terms: list[WeightedTerm]
     offset: float
 
     def evaluate(self, points: list[Array], last: EvaluatedPoint | None, slack: float) -> EvaluatedPoint:
@@ -107,15 +97,16 @@ class Composite:
         value, gradients = 0.0, [np.zeros(X.shape) for X in points]
         if self.other_terms:
             Evaluator(self.structure).write(self.point(points))
-        for c, term in self.other_terms:
-            value += c * number(term)
+        for weights, term in self.other_terms:
+            value += float(weights @ flat(term.value))
             slopes = term.grad
             for G, piece in zip(gradients, self.pieces, strict=True):
-                slope = slopes.get(piece.variable, 0.0)
+                slope = slopes.get(piece.variable, 0 * weights)
                 if slope is None:
                     raise MethodError(f"{short(term)} has no subgradient at a point that it was asked for.")
-                found = np.broadcast_to(flat(slope), piece.variable.size).reshape(G.shape, order="F")
-                G += c * (found + found.T) / 2
+                slope = as_matrix(slope, weights.size).T @ weights
+                found = np.broadcast_to(slope, piece.variable.size).reshape(G.shape, order="F")
+                G += (found + found.T) / 2
         constant = value - sum(float(np.vdot(G, X)) for G, X in zip(gradients, points, strict=True))
         return value, [np.asarray(constant), *gradients]
 
@@ -135,7 +126,8 @@ class Composite:
         """
         below = constant(self.offset)
         if self.other_terms:
-            at_zero, *slopes = (Ball(np.ravel(G)) * LINEARIZED for G in dual.linearization)
+            rounded = Ball(1.0, SETTINGS.linearization)
+            at_zero, *slopes = (Ball(np.ravel(G)) * rounded for G in dual.linearization)
             variables = [piece.variable for piece in self.pieces]
             below = below + Minorant(at_zero.sum(), dict(zip(variables, slopes, strict=True)))
         for trainer, alpha, gamma in zip(self.trainers, dual.alphas, dual.gammas, strict=True):
@@ -169,11 +161,10 @@ class Composite:
     def least(self, dual: DualPoint) -> float:
         """Return about the minimum of `minorant` over the pieces."""
         value, gradients = self.affine(dual)
-        pairs = zip(self.pieces, gradients, strict=True)
-        return value - sum(piece.support({piece.variable: Ball(-np.ravel(G))}) for piece, G in pairs)
+        return value + sum(lowest(piece, G) for piece, G in zip(self.pieces, gradients, strict=True))
 
-    def sharpened(self, dual: DualPoint, points: list[Array]) -> SharpBound:
-        """Return the bound of a dual point with subgradients U that raise it, and the points X of these.
+    def sharpened(self, dual: DualPoint, points: list[Array]) -> tuple[float, DualPoint, list[Array]]:
+        """Return a dual point with subgradients U that raise its bound: the bound, the point, and the X.
 
         Only pieces whose fidelities are all `Radial` are changed. Let A be the gradient of all else in the
         minorant. For squares w_i |X - S_i|^2, price_i w_i = v_i, the problem of the piece is
@@ -192,7 +183,7 @@ class Composite:
             radial = [f.fidelity for _, f in near if isinstance(f.fidelity, Radial)]
             if not near or len(radial) < len(near):
                 continue
-            for _ in range(1 if all(L.quadratic for L in radial) else REWEIGHTINGS):
+            for _ in range(1 if all(L.quadratic for L in radial) else SETTINGS.reweightings):
                 weights = [square_weight(f, L, points[k]) for L, (_, f) in zip(radial, near, strict=True)]
                 v = [f.price * w for w, (_, f) in zip(weights, near, strict=True)]
                 mean = sum(each * f.target for each, (_, f) in zip(v, near, strict=True)) / sum(v)
@@ -200,22 +191,32 @@ class Composite:
                 for w, (i, f) in zip(weights, near, strict=True):
                     subgradients[i] = 2 * w * (points[k] - f.target)
         sharp = dual._replace(subgradients=subgradients)
-        return SharpBound(sharp, points, self.least(sharp))
+        return self.least(sharp), sharp, points
+
+
+def lowest(piece: Budget, G: Array) -> float:
+    """Return about the minimum of <G, X> over a piece."""
+    reach = piece.reach(piece.variable)
+    least = reach * eigenvalues(G)[0] if piece.is_matrix else np.min(reach * G)
+    return float(min(least, 0.0) if piece.at_most else least)
 
 
 def square_weight(term: FidelityTerm, radial: Radial, X: Array) -> float:
     """Return w = 1 / (2 s(|X - S|)): w |X - S|^2 plus a constant touches the fidelity from above at X."""
     length, size = (float(np.linalg.norm(D)) for D in (X - term.target, term.target))
-    return float(1 / (2 * radial.scale(np.array([max(length, MIN_DISTANCE * (size or 1.0))]))[0]))
+    return float(1 / (2 * radial.scale(np.array([max(length, SETTINGS.min_distance * (size or 1.0))]))[0]))
 
 
 @kept_in_structure
 def read_composite(structure: Structure) -> Composite | str:
     """Read a problem as a `Composite` over bounded pieces, or say what stands in the way."""
+    objective = structure.objective
     if structure.maximize:
         return "its objective must be minimised"
     if structure.unset:
         return structure.unset
+    if objective is None:
+        return "a risk must enter the objective times a positive number, not inside another function"
     pieces = read_pieces(structure)
     if isinstance(pieces, str):
         return pieces
@@ -225,12 +226,16 @@ def read_composite(structure: Structure) -> Composite | str:
     if free:
         return f"no constraint fixes or bounds the trace or the sum of {', '.join(free)}"
     positions = {piece.variable.id: k for k, piece in enumerate(pieces)}
-    factors, offset, near, other_terms = objective_terms(structure)
-    fidelities = [(positions[term.variable.id], term) for term in near if term.price > 0]
-    inside = [term for _, term in other_terms if any(id(node) in factors for node in nodes(term))]
-    if inside:
-        return f"a risk must enter the objective times a positive number, not inside {short(inside[0])}"
-    trainers = read_trainers(structure, factors)
+    offset, fidelities, other_terms = 0.0, list[tuple[int, FidelityTerm]](), list[WeightedTerm]()
+    for weights, e in (*objective.affine_terms, *objective.terms):
+        near = read_fidelity(weights, e)
+        if e.is_constant():
+            offset += float(weights @ flat(e.value))
+        elif near is None:
+            other_terms.append((weights, e))
+        elif near.price > 0:
+            fidelities.append((positions[near.variable.id], near))
+    trainers = read_trainers(objective)
     if isinstance(trainers, str):
         return trainers
     without = [short(term) for _, term in other_terms if not has_subgradient(term, pieces)]
@@ -242,11 +247,10 @@ def read_composite(structure: Structure) -> Composite | str:
     return Composite(structure, pieces, trainers, fidelities, other_terms, offset)
 
 
-def read_trainers(structure: Structure, factors: dict[int, float]) -> list[Trainer] | str:
+def read_trainers(objective: Objective) -> list[Trainer] | str:
     """Read the risks with their factors, or say what stands in the way."""
     trainers = []
-    for term in structure.risks:
-        factor = factors[id(term.stand_in)]
+    for term, factor in zip(objective.risks, objective.factors, strict=True):
         if not factor > 0:
             return f"{term.node.name()} must have a positive factor in the objective"
         if len(term.kernels) > 1 and term.learner.norm < 2:

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernelopt.methods.checkpoint import State
+from kernelopt.methods.mirror_descent.settings import SETTINGS
 from kernelopt.numerics.decompositions import eigenpairs, eigenvalues
 from kernelopt.structure.parts import Budget
 from kernelopt.validation import Array
 
 FIXED = ("piece", "reach", "iterates", "horizon", "root")  # attributes that do not change
-RATE_FACTOR = 4.0  # the adaptive rate over the rate of the best bound; found by measurement
 
 
 class EntropyIterate:
@@ -171,7 +171,7 @@ class AdaptiveStep(StepRule):
             G = np.asarray(iterate.reach * gradient)
             change = weight * iterate.half_range(G - iterate.last)
             self.variations[i] = length = np.hypot(self.variations[i], change)
-            rate = RATE_FACTOR * np.sqrt(iterate.entropy) / length if length > 0 else 0.0
+            rate = SETTINGS.rate_factor * np.sqrt(iterate.entropy) / length if length > 0 else 0.0
             iterate.add(G, weight)
             newest.append(iterate.point(rate, ahead=weight + 1))
         share = 2 / (weight + 2)

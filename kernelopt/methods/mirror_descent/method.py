@@ -23,16 +23,13 @@ from kernelopt.methods.mirror_descent.dual_averaging import (
     PrintedIterate,
     StepRule,
 )
+from kernelopt.methods.mirror_descent.settings import SETTINGS
 from kernelopt.methods.results import closed_certificate
 from kernelopt.running import check
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.structure import RiskTerm, Structure, every_multiplier
 from kernelopt.validation import one_of, whole
 
-REPORT_EVERY = 5  # iterations between two reports of the bounds
-MACHINE_ACCURACY = 0.01  # the gap of a machine over the gap of the problem: it adds 1 % to the gap
-WEIGHT_ITERATIONS, SMOOTH_ITERATIONS = 200, 100  # measured, to a gap of 1e-5, see `cost`
-STEP_SECONDS = 1.5e-3  # measured, of an iteration without its machines and eigendecompositions
 SLOW = "Sums of absolute values have bounds that come in like 1 / sqrt(iterations)."
 STEPS: dict[str, type[StepRule]] = {"adaptive": AdaptiveStep, "theorem": ConstantStep}
 UPDATES: dict[str, type[EntropyIterate]] = {"averaging": EntropyIterate, "as-printed": PrintedIterate}
@@ -90,9 +87,9 @@ class MirrorDescent(Method):
         weights_alone = not (order or match.fidelities or match.other_terms)
         squares = not match.other_terms and all(f.fidelity.quadratic for _, f in match.fidelities)
         smooth = squares and all(has_smooth_loss(trainer.risk) for trainer in match.trainers)
-        few = SMOOTH_ITERATIONS if smooth else WEIGHT_ITERATIONS
+        few = SETTINGS.smooth_iterations if smooth else SETTINGS.weight_iterations
         iterations = min(self.max_iterations, few if weights_alone or smooth else self.max_iterations)
-        return Cost(iterations * (STEP_SECONDS + machines + eigen), certified=True)
+        return Cost(iterations * (SETTINGS.step_seconds + machines + eigen), certified=True)
 
     def run(self, match: Composite, control: Control) -> Outcome | None:
         for trainer in match.trainers:
@@ -108,7 +105,9 @@ class MirrorDescent(Method):
             for count in control.counted(self.max_iterations):
                 last = count == self.max_iterations - 1 or control.out_of_time
                 gap = max(control.tol, control.gap) * max(abs(control.upper), control.floor)
-                found, lower, proof = run.step(MACHINE_ACCURACY * gap, last or count % REPORT_EVERY == 0)
+                found, lower, proof = run.step(
+                    SETTINGS.machine_accuracy * gap, last or count % SETTINGS.report_every == 0
+                )
                 if best is None or found.value < control.upper:
                     best = found
                 point = match.point(found.points)
@@ -184,16 +183,17 @@ class MirrorDescentRun:
         # The extra point is the newest iterate, with the pieces that `sharpened` replaces for the average.
         check()
         start = self.steps.newest if self.use_extra else here.points
-        proofs, evaluated = [self.problem.sharpened(self.average, start)], [here]
+        lower, proof, points = self.problem.sharpened(self.average, start)
+        evaluated = [here]
         if self.use_extra:
-            self.extra = self.problem.evaluate(proofs[0].points, self.extra, slack)
+            self.extra = self.problem.evaluate(points, self.extra, slack)
             evaluated.append(self.extra)
         for at in evaluated:
             check()  # each of these bounds takes eigendecompositions
-            proofs.append(self.problem.sharpened(at.dual, at.points))
-        proof = max(proofs, key=lambda proof: proof.lower).dual
-        lower = bound_over(self.problem.pieces, self.problem.minorant(proof)).value
-        return min(evaluated, key=lambda at: at.value), lower, proof
+            bound, dual, _ = self.problem.sharpened(at.dual, at.points)
+            lower, proof = (bound, dual) if bound > lower else (lower, proof)
+        best = min(evaluated, key=lambda at: at.value)
+        return best, lower - SETTINGS.bound_rounding * max(abs(lower), abs(best.value)), proof
 
     def state(self) -> State:
         """Return the state of the sequence, and of the average of its dual variables."""
@@ -213,6 +213,7 @@ def certify_dual(
     """Return the certificate of a point and a dual point, and the multipliers of its constraints."""
     point = problem.point(best.points)
     upper, machines = Evaluator(problem.structure, [m.machine for m in best.machines]).outward(point)
-    lower, known, _ = bound_over(problem.pieces, problem.minorant(proof))
+    lower = bound_over(problem.pieces, problem.minorant(proof))
     alphas = [t.project(alpha) for t, alpha in zip(problem.trainers, proof.alphas, strict=True)]
-    return closed_certificate(problem.structure, lower, upper, point, alphas, machines), known
+    certificate = closed_certificate(problem.structure, lower.value, upper, point, alphas, machines)
+    return certificate, dict(lower.multipliers)

@@ -9,14 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelopt.learner import blocks_at, learn
+from kernelopt.methods.mirror_descent.settings import SETTINGS
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.norms import conjugate_exponent, minimizing_weights
+from kernelopt.structure.evaluation import Given
 from kernelopt.structure.structure import Point, RiskTerm
 from kernelopt.validation import Array
-
-SMALLEST_GAMMA = 1e-12  # relative to the largest gamma: K / gamma must stay finite
-LOOSEST = 1e-2  # the largest relative gap to which a machine is trained
-ROUNDS = 2  # alternations between alpha and gamma at a point; they continue at the next point
 
 
 class TrainedMachine(NamedTuple):
@@ -35,7 +33,7 @@ class TrainedMachine(NamedTuple):
     value: float
     alpha: Array
     gamma: Array
-    machine: tuple[Array, Array | None]
+    machine: Given
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,42 +71,32 @@ class Trainer:
         """Return the machine at a point, started at the last one, with a gap of about `slack`.
 
         `slack` is in units of the objective. As the value at the new point is not known, it is compared with
-        the last value.
+        the last value. For several gamma, l(alpha) - 1/2 sum_i alpha'K_i alpha / gamma_i is maximised
+        alternately: over alpha this is the dual at the kernel sum_i K_i / gamma_i, and the best gamma are the
+        `minimizing_weights` of the lengths sqrt(alpha'K_i alpha). The value and the minorant are valid
+        wherever the alternation ends.
         """
-        learner = self.risk.learner
-        size = 0.0 if last is None else self.factor * abs(last.value)
-        accuracy = min(LOOSEST, slack / size) if 0 < size < np.inf else LOOSEST
-        Ks = self.risk.kernels_at(point)
-        start = None if last is None else last.alpha
-        if self.p < np.inf:
-            gammas = minimizing_weights(np.ones(len(Ks)), self.p) if last is None else last.gamma
-            return self._alternate(Ks, start, gammas, accuracy)
-        K, bias = np.asarray(sum(Ks)), learner.bias is not None
-        one = learn(K, learner.y, learner.loss, bias, start=start, tol=accuracy)
-        return TrainedMachine(one.value, one.alpha, np.ones(len(Ks)), (one.alpha, None))
-
-    def _alternate(
-        self, Ks: list[Array], alpha: Array | None, gammas: Array, accuracy: float
-    ) -> TrainedMachine:
-        """Maximise l(alpha) - 1/2 sum_i alpha'K_i alpha / gamma_i alternately over alpha and over gamma.
-
-        For fixed gamma this is the dual at the kernel sum_i K_i / gamma_i. For fixed alpha the best gamma are
-        the `minimizing_weights` of the lengths sqrt(alpha'K_i alpha).
-        The value and the minorant are valid wherever the alternation ends.
-        """
-        learner = self.risk.learner
+        learner, Ks = self.risk.learner, self.risk.kernels_at(point)
         y, loss, bias = learner.y, learner.loss, learner.bias is not None
+        size = 0.0 if last is None else self.factor * abs(last.value)
+        accuracy = min(SETTINGS.loosest, slack / size) if 0 < size < np.inf else SETTINGS.loosest
+        if np.isinf(self.p):
+            start = None if last is None else last.alpha
+            one = learn(np.asarray(sum(Ks)), y, loss, bias, start, accuracy)
+            return TrainedMachine(one.value, one.alpha, np.ones(len(Ks)), (one.alpha, None))
+        gamma = minimizing_weights(np.ones(len(Ks)), self.p) if last is None else last.gamma
+        alpha = np.zeros(y.size) if last is None else last.alpha
         value, attained = np.inf, (np.zeros(y.size), np.ones(len(Ks)))
-        alpha = np.zeros(y.size) if alpha is None else alpha
-        for _ in range(ROUNDS):
-            K = np.tensordot(1 / gammas, np.asarray(Ks), 1)
-            alpha = learn(K, y, loss, bias, start=alpha, tol=accuracy / 2).alpha
-            machine = blocks_at(Ks, alpha, 1 / gammas, y, loss, bias, learner.norm)
+        for _ in range(SETTINGS.rounds):
+            alpha = learn(
+                np.tensordot(1 / gamma, np.asarray(Ks), 1), y, loss, bias, alpha, accuracy / 2
+            ).alpha
+            machine = blocks_at(Ks, alpha, 1 / gamma, y, loss, bias, learner.norm)
             if machine.value < value:
-                value, attained = machine.value, (machine.alpha, 1 / gammas)
+                value, attained = machine.value, (machine.alpha, 1 / gamma)
             forms = np.array([float(alpha @ K @ alpha) for K in Ks])
-            gammas = minimizing_weights(np.sqrt(np.maximum(forms, 0.0)), self.p, SMALLEST_GAMMA)
-            bound = loss.dual_value(alpha, y) - float(forms @ (1 / gammas)) / 2
+            gamma = minimizing_weights(np.sqrt(np.maximum(forms, 0.0)), self.p, SETTINGS.smallest_gamma)
+            bound = loss.dual_value(alpha, y) - float(forms @ (1 / gamma)) / 2
             if value - bound <= accuracy * abs(value):
                 break
-        return TrainedMachine(value, alpha, gammas, attained)
+        return TrainedMachine(value, alpha, gamma, attained)

@@ -13,16 +13,13 @@ import numpy as np
 from kernelopt.errors import SolverError, Stopped
 from kernelopt.losses.curve import Curve
 from kernelopt.methods.checkpoint import State as Resumed
-from kernelopt.methods.similarity.settings import SETTINGS
-from kernelopt.methods.similarity.spectra.accelerated_ascent import (
-    LIPSCHITZ,
-    STOP,
+from kernelopt.methods.similarity.accelerated_ascent import (
     ProblemData,
     State,
     maximize,
     prepare_start,
 )
-from kernelopt.methods.similarity.spectra.projection import Eigenpairs, eigenvectors
+from kernelopt.methods.similarity.settings import SETTINGS
 from kernelopt.numerics.decompositions import eigenpairs
 from kernelopt.running import check, running_call
 from kernelopt.structure.nearness import Nearness
@@ -75,9 +72,8 @@ class Ascent:
         )
         self.bases = list(self.data.bases)  # as they were given: kernels of earlier points still need them
         alpha = learner.loss.project(starting_alpha(curve), learner.y, bias)
-        self.state = State.at(np.array(alpha), m, N)
-        if resumed:
-            self.state.alpha[:], self.state.gamma[:] = resumed["alpha"], resumed["gamma"]
+        alpha, gamma = resumed.get("alpha", alpha), resumed.get("gamma", np.full(m, 1 / m))
+        self.state = State.at(np.array(alpha), np.array(gamma), N)
 
     def set_matrix(self, i: int, B: Array) -> None:
         """Set B_i, which is decomposed, or its spectrum in the basis V of its block.
@@ -107,10 +103,10 @@ class Ascent:
     def _maximize(self, weights: Array, tol: float, steps: int) -> tuple[float, float]:
         """Return the value and the gap of `maximize`, in a thread of its own where it may take long."""
         counts = self.state.counts
-        counts[STOP] = 0
+        counts[2] = 0
 
         def ascend() -> tuple[float, float]:
-            if self.state.warm[LIPSCHITZ] == 0:
+            if self.state.warm[0] == 0:
                 prepare_start(self.data, weights, tol, self.state)
             found: tuple[float, float] = maximize(self.data, weights, tol, steps, self.state)
             return found
@@ -127,7 +123,7 @@ class Ascent:
                 ended.set()
 
         def end() -> None:
-            counts[STOP] = 1
+            counts[2] = 1
             ended.wait(SETTINGS.join_seconds)
 
         try:
@@ -155,8 +151,9 @@ class Ascent:
 
     def _half(self, i: int) -> Array:
         """Return H with K_i = Q H'H Q' in the basis Q of B_i, shape (rank, N)."""
-        pairs = Eigenpairs(*(part[i] for part in self.state.pairs))
-        return np.asarray(np.sqrt(pairs.weights[: pairs.counts[0], None]) * eigenvectors(pairs))
+        vectors, squares, weights = (part[i] for part in self.state.pairs)
+        rank = np.count_nonzero(weights)
+        return np.asarray(np.sqrt(weights / squares)[:rank, None] * vectors[:rank])
 
     def risk_above(self, gap: float) -> float:
         """Return loss(f + b) + 1/2 max_i |f_i|^2, an upper bound of the risk at the present kernels.

@@ -152,8 +152,9 @@ def certify_iterate(
     X = [feasible(block, x) for block, x in zip(problem.blocks, best.X(), strict=True)]
     point = {block.piece.variable.id: x for block, x in zip(problem.blocks, X, strict=True)}
     upper, machines = Evaluator(structure, [(best.alpha, 1 / best.gamma)]).outward(point)
-    lower, multipliers = lower_bound(problem, proof, upper)
-    return closed_certificate(structure, lower, upper, point, [proof.alpha], machines), multipliers
+    lower = lower_bound(problem, proof, upper)
+    certificate = closed_certificate(structure, lower.value, upper, point, [proof.alpha], machines)
+    return certificate, dict(lower.multipliers)
 
 
 def feasible(block: Block, X: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -49,4 +50,28 @@ class Settings:
     cancellation: float = 1e-6
 
 
+class AscentSettings(NamedTuple):
+    """Numbers of the compiled ascent: numba takes the fields of a named tuple as constants."""
+
+    gamma_accuracy: float = 0.2  # of the tolerance: the error that a gamma which is not optimal may cause
+    intercept_accuracy: float = 0.01  # of the tolerance: the error of the primal value that b may cause
+    relative_accuracy: float = 1e-9  # of l(alpha): the same for loose tolerances
+    rounds: int = (
+        60  # of the search for gamma at one alpha, and of the rescalings of the first point, at most
+    )
+    grow: float = 2.0  # of the Lipschitz estimate, after a rejected step
+    shrink: float = 0.8  # of the Lipschitz estimate, after an accepted step
+    gap_rounding: float = 1e-14  # of l(alpha): about the rounding of its sum, so that no smaller gap counts
+    rescaling: float = 0.1  # the first point is rescaled where the best factor is below this
+    least_lipschitz: float = 1e-200  # the estimate must stay positive, as it is a divisor
+    # The search for gamma.
+    least_gamma: float = 1e-10  # before normalisation: 1 / gamma stays finite
+    norm_floor: float = 1e-3  # of the largest norm: a smaller norm is raised to it, as q_i = 0 is no power
+    most_elasticity: float = 1e15  # where q_i falls to zero at once
+    relative_gap: float = 1e-3  # of sum_i q_i / (2 gamma_i): the accuracy of gamma for loose tolerances
+    bisections: int = 60  # of the logarithm of the level: more than the 53 bits of a double
+    same_point: float = 1e-12  # of log gamma: two points that are closer give no reliable elasticity
+
+
 SETTINGS = Settings()
+ASCENT = AscentSettings()

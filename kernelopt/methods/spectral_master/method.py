@@ -7,12 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelopt.certificates.conic.multipliers import Bound
-from kernelopt.certificates.gap import floor
+from kernelopt.certificates.gap import Bound, floor
 from kernelopt.certificates.lower.combined.proof import multiplier_of_trace
+from kernelopt.certificates.lower.combined.search import SETTINGS as SEARCH
 from kernelopt.certificates.lower.combined.search import (
-    LARGE_ROUNDING,
-    NEARLY_ACTIVE,
     Subspace,
     affine_objective,
     bound_of_factor,
@@ -35,8 +33,8 @@ from kernelopt.structure.ball import kernels_by_variable
 from kernelopt.structure.combined.cone import CombinedCone, read_combined_cone
 from kernelopt.structure.combined.coordinates import Coordinates, read_coordinates
 from kernelopt.structure.evaluation import Evaluator
-from kernelopt.structure.learning import WeightedRisks, one_risk
-from kernelopt.structure.structure import Structure, every_multiplier
+from kernelopt.structure.learning import one_risk
+from kernelopt.structure.structure import Objective, Structure, every_multiplier
 from kernelopt.validation import Array, whole
 
 REMEDY = "Try method='exact' if it fits, or accept the bounds."
@@ -46,7 +44,7 @@ class Match(NamedTuple):
     """A problem with one risk over a `CombinedCone`."""
 
     structure: Structure
-    single: WeightedRisks
+    single: Objective
     cone: CombinedCone
 
 
@@ -172,7 +170,7 @@ class SpectralMasterRun:
                 return
             master.add(trained.cut, best.mu)
             subspace.reduce(best.mu)
-            subspace.add(vectors[:, values < NEARLY_ACTIVE])
+            subspace.add(vectors[:, values < SEARCH.nearly_active])
 
     def first_weights(self) -> Array:
         """Return the weights of a checkpoint, moved to the centre until K is PSD; without one the centre."""
@@ -245,7 +243,7 @@ class SpectralMasterRun:
             objective = affine_objective(structure, minorants(structure, [proof.alpha], accurate))
             if objective is not None:
                 found = max(found, bound_of_factor(self.at, objective, F, floor(structure)))
-            if found.rounding <= LARGE_ROUNDING * abs(found.value):
+            if found.rounding <= SEARCH.rounding * abs(found.value):
                 break
         return found
 

@@ -272,7 +272,7 @@ def test_projection_sharpens_the_bound_of_the_averaged_dual(form):
         weight = walk.move(read.affine(at.dual)[1])
         total += weight
         average = at.dual if average is None else average.combined(at.dual, weight / total)
-    sharp, nearby, lower = read.sharpened(average, walk.points)
+    lower, sharp, nearby = read.sharpened(average, walk.points)
     loose, tight = optimum - bound_over(read.pieces, read.minorant(average)).value, optimum - lower
     assert -1e-6 <= 30 * tight <= loose
     constant, gradients = read.affine(sharp)

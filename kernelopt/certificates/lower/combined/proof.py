@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelopt.certificates.conic.multipliers import Bound
+from kernelopt.certificates.gap import Bound
 from kernelopt.certificates.lower.minorants import Minorant, form_errors
 from kernelopt.numerics.ball import Ball
 from kernelopt.structure.combined.basis import DEPENDENT

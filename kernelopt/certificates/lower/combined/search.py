@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.linalg as sl
 
-from kernelopt.certificates.conic.multipliers import Bound
-from kernelopt.certificates.gap import floor
+from kernelopt.certificates.gap import Bound, floor
 from kernelopt.certificates.lower.closed import objective_parts
 from kernelopt.certificates.lower.combined.proof import corrected_factor, proved_bound
 from kernelopt.certificates.lower.minorants import Minorant
@@ -18,14 +19,23 @@ from kernelopt.structure.combined.coordinates import Coordinates, read_coordinat
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array
 
-ROUNDS = 60  # of eigenvectors, at most
-VECTORS = 12  # new ones in a round, at most
-LARGEST_SPACE = 90  # vectors of V; beyond it those are dropped on which K(mu) is large
-BOX = 2.1  # |x_j| <= 2 on the set, since |y| <= 1 there and at the centre, up to rounding
-NEARLY_ACTIVE = 1e-6  # eigenvalues relative to K0 below which an eigenvector is added
-NEGLIGIBLE = 1e-9  # of the value: a smaller rise of the bound ends the search
-LARGE_ROUNDING = 1e-7  # of the value: a hundredth of the usual tolerance
-NEGLIGIBLE_SHARE = 0.03  # of the distance to the attained value, likewise
+
+@dataclass(frozen=True)
+class Settings:
+    """Numbers of vectors and relative sizes."""
+
+    rounds: int = 60  # of eigenvectors, at most
+    vectors: int = 12  # new ones in a round, at most
+    largest_space: int = 90  # vectors of V; beyond it those are dropped on which K(mu) is large
+    box: float = 2.1  # |x_j| <= 2 on the set, since |y| <= 1 there and at the centre, up to rounding
+    nearly_active: float = 1e-6  # eigenvalues relative to K0 below which an eigenvector is added
+    rise: float = 1e-9  # of the value: a smaller rise of the bound ends the search
+    gap_share: float = 0.03  # of the distance to the attained value, likewise
+    rounding: float = 1e-7  # of the value: a hundredth of the usual tolerance
+    interior: float = 1e-9  # the lowest eigenvalue relative to K0 of a point that counts as feasible
+
+
+SETTINGS = Settings()
 
 
 class Subspace:
@@ -59,9 +69,9 @@ class Subspace:
 
     def reduce(self, mu: Array) -> None:
         """Keep two thirds of a large space: the directions in which K(mu) is smallest."""
-        if self.V.shape[1] <= LARGEST_SPACE:
+        if self.V.shape[1] <= SETTINGS.largest_space:
             return
-        keep = np.linalg.eigh(np.tensordot(mu, self.compressed, 1))[1][:, : 2 * LARGEST_SPACE // 3]
+        keep = np.linalg.eigh(np.tensordot(mu, self.compressed, 1))[1][:, : 2 * SETTINGS.largest_space // 3]
         self.V, self.F = self.V @ keep, self.F @ keep
         self.compressed = keep.T @ self.compressed @ keep
 
@@ -78,11 +88,12 @@ class Subspace:
         return np.asarray(self.F @ sl.cholesky(Z, lower=True, check_finite=False))
 
 
-def feasible_share(lowest: float, margin: float = 1e-9) -> float:
-    """Return the largest s <= 1 for which centre + s (mu - centre) has eigenvalues above `margin`.
+def feasible_share(lowest: float) -> float:
+    """Return the largest s <= 1 for which centre + s (mu - centre) has eigenvalues above a margin.
 
     `lowest` is the lowest eigenvalue of K(mu) relative to K0; the lowest eigenvalue of the centre is one.
     """
+    margin = SETTINGS.interior
     return 1.0 if lowest >= margin else (1 - margin) / (1 - lowest)
 
 
@@ -92,7 +103,7 @@ def minimise(subspace: Subspace, g: Array, gap: float, first_gap: float) -> Smal
     p = at.D.shape[1]
     S0, S = subspace.inequality()
     box = np.vstack([np.eye(p), -np.eye(p)])
-    program = SmallProgram(at.D.T @ g, np.zeros((p, p)), box, np.full(2 * p, BOX), S0, S)
+    program = SmallProgram(at.D.T @ g, np.zeros((p, p)), box, np.full(2 * p, SETTINGS.box), S0, S)
     return solve_small(program, np.zeros(p), gap, first_gap)
 
 
@@ -103,53 +114,21 @@ def combined_bound(
 ) -> Bound | None:
     """Return about the largest lower bound of the problem with every risk replaced by its minorant.
 
-    The search starts at the current values of the structure's variables. It ends where the bound cannot rise
-    noticeably, relative to its own size or to the distance from the value `attained`.
+    The search starts at the current values of the structure's variables, or at the centre where there are
+    none. It ends where the bound cannot rise noticeably, relative to its own size or to the distance from the
+    value `attained`.
 
     None where the problem is not over a `CombinedCone`.
     """
-    objective = affine_objective(structure, minorants)
-    if objective is None:
+    objective, coordinates = affine_objective(structure, minorants), read_coordinates(structure)
+    if objective is None or isinstance(coordinates, str):
         return None
-    coordinates = read_coordinates(structure)
-    if isinstance(coordinates, str):
-        return None
-    if coordinates.basis.copies.any() and structure.rest is not None and structure.rest.matrices:
+    if coordinates.basis.copies.any() and structure.objective and structure.objective.linear.matrices:
         return None  # equal kernels may have prices that differ
-    start = start_of(structure, coordinates)
-    return searched_bound(coordinates, objective, start, floor(structure), attained)
-
-
-def affine_objective(structure: Structure, minorants: list[Minorant]) -> Minorant | None:
-    """Return the objective with every risk replaced by its minorant, None where it is not affine."""
-    coefficients, rest = structure.objective.coefficients, structure.rest
-    if (
-        coefficients is None
-        or rest is None
-        or min(coefficients, default=0.0) < 0
-        or any(structure.constrained)
-    ):
-        return None
-    linear, risks = objective_parts(rest, coefficients, minorants)
-    return linear + risks
-
-
-def start_of(structure: Structure, coordinates: Coordinates) -> Array:
-    """Return the current weights, or the centre where there are none."""
-    values = {v.id: v.value for v in structure.variables}
-    if any(value is None or not np.isfinite(value).all() for value in values.values()):
-        return coordinates.centre
-    return coordinates.cone.weights(values)
-
-
-def searched_bound(
-    coordinates: Coordinates,
-    objective: Minorant,
-    mu: Array,
-    least: float,
-    attained: float,
-) -> Bound:
-    """Return the best bound found; `least` is the size of a value below which differences do not matter."""
+    current = {v.id: v.value for v in structure.variables}
+    known = all(value is not None and np.isfinite(value).all() for value in current.values())
+    mu = coordinates.cone.weights(current) if known else coordinates.centre
+    least = floor(structure)  # the size of a value below which differences do not matter
     g = objective.over(coordinates.cone.variables).mid
     subspace = Subspace(coordinates)
     best = bound_of_factor(coordinates, objective, subspace.F, least)
@@ -157,9 +136,9 @@ def searched_bound(
     if slope < SMALLEST_DIVISOR:  # the objective is constant over the weights of the given trace
         return best
     possible = np.inf
-    subspace.add(coordinates.lowest(mu, 2 * VECTORS)[1])
+    subspace.add(coordinates.lowest(mu, 2 * SETTINGS.vectors)[1])
     size = slope + least
-    for _ in range(ROUNDS):
+    for _ in range(SETTINGS.rounds):
         try:
             check()
         except Stopped:
@@ -167,21 +146,30 @@ def searched_bound(
                 raise
             break
         reach = max(abs(best.value) if np.isfinite(best.value) else size, least)
-        found = minimise(subspace, g, NEGLIGIBLE * reach, size)
+        found = minimise(subspace, g, SETTINGS.rise * reach, size)
         best = max(best, bound_of_factor(coordinates, objective, subspace.factor(found.Z), least))
         mu = coordinates.centre + coordinates.D @ found.x
-        values, vectors = coordinates.lowest(mu, VECTORS)
+        values, vectors = coordinates.lowest(mu, SETTINGS.vectors)
         share = feasible_share(float(values[0]))
         inside = coordinates.centre + share * (mu - coordinates.centre)
         possible = min(possible, float(objective.constant.mid + g @ inside))
         rise = possible - best.value
-        enough = NEGLIGIBLE * max(abs(best.value), least)
+        enough = SETTINGS.rise * max(abs(best.value), least)
         if np.isfinite(attained):
-            enough = max(enough, NEGLIGIBLE_SHARE * (attained - best.value))
+            enough = max(enough, SETTINGS.gap_share * (attained - best.value))
         subspace.reduce(inside)
-        if rise <= enough or not subspace.add(vectors[:, values < NEARLY_ACTIVE]):
+        if rise <= enough or not subspace.add(vectors[:, values < SETTINGS.nearly_active]):
             break
     return best
+
+
+def affine_objective(structure: Structure, minorants: list[Minorant]) -> Minorant | None:
+    """Return the objective with every risk replaced by its minorant, None where it is not affine."""
+    read = structure.objective
+    if read is None or read.terms or min(read.factors, default=0.0) < 0 or any(structure.constrained):
+        return None
+    linear, risks = objective_parts(read.linear, read.factors, minorants)
+    return linear + risks
 
 
 def bound_of_factor(coordinates: Coordinates, objective: Minorant, F: Array, least: float) -> Bound:
@@ -190,7 +178,7 @@ def bound_of_factor(coordinates: Coordinates, objective: Minorant, F: Array, lea
     There the multiplier is corrected too: it was computed from rounded numbers.
     """
     plain = proved_bound(coordinates, objective, F)
-    if plain.rounding <= LARGE_ROUNDING * max(abs(plain.value), least):
+    if plain.rounding <= SETTINGS.rounding * max(abs(plain.value), least):
         return plain
     corrected = corrected_factor(coordinates, objective, F)
     factors = [F] if corrected is None else [F, corrected]

@@ -12,16 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kernelopt.methods.similarity.settings import ASCENT
 from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array
-
-MIN_GAMMA = 1e-10  # before normalisation: 1 / gamma stays finite
-NORM_FLOOR = 1e-3  # of the largest norm: a smaller norm is raised to it, as q_i = 0 is no power
-MAX_ELASTICITY = 1e15  # where q_i falls to zero at once
-MAX_RELATIVE_GAP = 1e-3  # of sum_i q_i / (2 gamma_i): the accuracy of gamma for loose tolerances
-BISECTIONS = 60  # of the logarithm of the level: more than the 53 bits of a double
-TINY = 1e-300  # in the place of a divisor that may be zero
-SAME_POINT = 1e-12  # of log gamma: two points that are closer give no reliable elasticity
 
 
 class GammaBracket(NamedTuple):
@@ -51,7 +44,7 @@ def gamma_is_optimal(gamma: Array, forms: Array, tol: float) -> bool:
     """
     slopes = forms / (2 * gamma**2)
     now = np.dot(slopes, gamma)
-    return gamma.size == 1 or slopes.max() - now <= min(tol, MAX_RELATIVE_GAP * now)
+    return gamma.size == 1 or slopes.max() - now <= min(tol, ASCENT.relative_gap * now)
 
 
 @compiled
@@ -74,15 +67,18 @@ def update_gamma(gamma: Array, forms: Array, elasticities: Array, bracket: Gamma
         if norms[i] <= bracket.level[0]:
             bracket.above[i] = min(bracket.above[i], gamma[i])
         increase = np.log(gamma[i] / bracket.last[0, i])
-        if abs(increase) > SAME_POINT:  # it is nan at the first point
-            decrease = np.log(max(bracket.last[1, i], TINY) / max(forms[i], TINY))
-            elasticities[i] = min(max(decrease / increase, 0.0), MAX_ELASTICITY)
+        if abs(increase) > ASCENT.same_point:  # it is nan at the first point
+            decrease = np.log(max(bracket.last[1, i], 1e-300) / max(forms[i], 1e-300))
+            elasticities[i] = min(max(decrease / increase, 0.0), ASCENT.most_elasticity)
         bracket.last[0, i], bracket.last[1, i] = gamma[i], forms[i]
-    norms = np.maximum(norms, NORM_FLOOR * largest)
+    norms = np.maximum(norms, ASCENT.norm_floor * largest)
     # The bisection is in the logarithm of the level, and needs a positive lower end where a norm is zero.
-    low, high = np.log(max(bracket.level[0], NORM_FLOOR**4 * bracket.level[1])), np.log(bracket.level[1])
-    new, least = gamma, np.maximum(bracket.below, MIN_GAMMA)
-    for _ in range(BISECTIONS):
+    low, high = (
+        np.log(max(bracket.level[0], ASCENT.norm_floor**4 * bracket.level[1])),
+        np.log(bracket.level[1]),
+    )
+    new, least = gamma, np.maximum(bracket.below, ASCENT.least_gamma)
+    for _ in range(ASCENT.bisections):
         level = (low + high) / 2
         new = gamma * (norms / np.exp(level)) ** (1 / (1 + elasticities / 2))
         new = np.minimum(np.maximum(new, least), bracket.above)

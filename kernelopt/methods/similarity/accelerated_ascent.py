@@ -12,29 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelopt.methods.similarity.spectra.offset import box_maximiser, box_maximum, minimize_offset
-from kernelopt.methods.similarity.spectra.projection import Eigenpairs, project, project_diagonal
-from kernelopt.methods.similarity.spectra.simplex_weights import (
-    empty_bracket,
-    gamma_is_optimal,
-    update_gamma,
-)
+from kernelopt.methods.similarity.offset import box_maximiser, box_maximum, minimize_offset
+from kernelopt.methods.similarity.projection import Eigenpairs, project, project_diagonal
+from kernelopt.methods.similarity.settings import ASCENT
+from kernelopt.methods.similarity.simplex_weights import empty_bracket, gamma_is_optimal, update_gamma
 from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array
-
-GAMMA_ACCURACY = 0.2  # of the tolerance: the error that a gamma which is not optimal may cause in d
-INTERCEPT_ACCURACY = 0.01  # of the tolerance: the error of the primal value that b may cause
-RELATIVE_ACCURACY = 1e-9  # of l(alpha): the same for loose tolerances
-MAX_ROUNDS = 60  # of the search for gamma at one alpha, and of the rescalings of the first point
-GROW, SHRINK = 2.0, 0.8  # of the Lipschitz estimate: after a rejected step, and after an accepted one
-GAP_ROUNDING = 1e-14  # of l(alpha): about the rounding of its sum, so that no smaller gap is meaningful
-RESCALING = 0.1  # the first point is rescaled where the best factor is below this
-MIN_LIPSCHITZ = 1e-200  # the estimate must stay positive, as it is a divisor
-LIPSCHITZ, MULTIPLIER, INTERCEPT = 0, 1, 2  # entries of State.warm
-STEPS, PROJECTIONS, STOP = 0, 1, 2  # entries of State.counts
-# The first guess of -dlog q_i / dlog gamma_i with q_i = z'K_i z. The guess is the middle of two cases: the
-# elasticity is 0 if q_i does not depend on gamma_i, and 1 if q_i is proportional to 1 / gamma_i.
-FIRST_ELASTICITY = 0.5
 
 
 class ProblemData(NamedTuple):
@@ -71,38 +54,34 @@ class State(NamedTuple):
     counts: NDArray[np.intp]  # steps, projections, and a flag by which another thread ends the ascent
 
     @classmethod
-    def at(cls, alpha: Array, m: int, order: int) -> State:
-        """Return the state at a first alpha, with equal gamma, for m kernels of the given order."""
-        return cls(
-            alpha=alpha,
-            predictor=np.zeros(alpha.size),
-            gamma=np.full(m, 1 / m),
-            elasticities=np.full(m, FIRST_ELASTICITY),
-            forms=np.zeros(m),
-            distances=np.zeros(m),
-            squares=np.zeros(m),
-            shifts=np.zeros(m),
-            pairs=Eigenpairs.empty(m, order),
-            warm=np.zeros(3),
-            counts=np.zeros(3, dtype=np.intp),
-        )
+    def at(cls, alpha: Array, gamma: Array, order: int) -> State:
+        """Return the state at a first point, for kernels of the given order.
+
+        The first elasticity is the middle of two cases: it is 0 if q_i does not depend on gamma_i, and 1 if
+        q_i is proportional to 1 / gamma_i.
+        """
+        m, n = gamma.size, alpha.size
+        forms, distances, squares, shifts = np.zeros((4, m))
+        pairs, elasticities = Eigenpairs.empty(m, order), np.full(m, 0.5)
+        numbers = elasticities, forms, distances, squares, shifts
+        return cls(alpha, np.zeros(n), gamma, *numbers, pairs, np.zeros(3), np.zeros(3, dtype=np.intp))
 
 
 def prepare_start(data: ProblemData, weights: Array, tol: float, state: State) -> None:
     """Rescale the first alpha, and estimate the first Lipschitz constant L.
 
-    alpha becomes t alpha until t >= RESCALING. t = linear'alpha / alpha'(f + diag(curvature) alpha) maximises
+    alpha becomes t alpha until t is near one. t = linear'alpha / alpha'(f + diag(curvature) alpha) maximises
     l(t alpha) - t^2 alpha'f / 2, the objective on the ray with fixed kernels and gamma. For large C the given
     alpha may be too long by powers of ten. L = f'alpha / |alpha|^2 is a Rayleigh quotient of
     sum_i K_i / gamma_i. It is made once, so that it is not compiled.
     """
     alpha, f = state.alpha, state.predictor
-    for _ in range(MAX_ROUNDS):
-        evaluate(alpha, data, weights, GAMMA_ACCURACY * tol, state)
+    for _ in range(ASCENT.rounds):
+        evaluate(alpha, data, weights, ASCENT.gamma_accuracy * tol, state)
         square, form = float(alpha @ alpha), float(f @ alpha)
-        state.warm[LIPSCHITZ] = form / square if square > 0 and form > 0 else 1.0
+        state.warm[0] = form / square if square > 0 and form > 0 else 1.0
         inner, curved = float(data.linear @ alpha), form + float(data.curvature @ alpha**2)
-        if not 0 < inner < RESCALING * curved:
+        if not 0 < inner < ASCENT.rescaling * curved:
             break
         alpha *= inner / curved
 
@@ -111,42 +90,40 @@ def prepare_start(data: ProblemData, weights: Array, tol: float, state: State) -
 def maximize(data: ProblemData, weights: Array, tol: float, steps: int, state: State) -> tuple[float, float]:
     """Ascend until the gap of `inner_gap` is at most `tol` or rounding, or `steps` steps are done.
 
-    Returns the objective and the gap. Another thread ends the ascent after the next step by the flag STOP.
+    Returns the objective and the gap. Another thread ends the ascent after the next step by a flag.
 
     The method is FISTA (Beck, Teboulle, SIAM J. Imaging Sci. 2 (2009)) with an adaptive restart and an
-    adaptive Lipschitz estimate L: a step is repeated with GROW L until it passes the test of `rejected`,
+    adaptive Lipschitz estimate L: a step is repeated with a larger L until it passes the test of `rejected`,
     and L shrinks after it. The restart is by the gradient scheme of O'Donoghue and Candes (Found. Comput.
     Math. 15 (2015)): near the optimum the differences of values are rounding.
     """
+    gamma_tol, momentum = ASCENT.gamma_accuracy * tol, 1.0
     x = state.alpha.copy()
-    candidate, point, f, value_at_point, is_step = x, x, x, 0.0, False
-    momentum, steps_done = 1.0, 0
-    while True:  # is_step: candidate is a proximal step from `point`, else the next `point` itself
-        value = evaluate(candidate, data, weights, GAMMA_ACCURACY * tol, state)
-        predictor = state.predictor.copy()
-        if not is_step:
-            f, value_at_point = predictor, value
-        elif rejected(state.warm[LIPSCHITZ], point, candidate, value - value_at_point, f, predictor):
-            state.warm[LIPSCHITZ] *= GROW
-        else:
-            steps_done += 1
-            state.warm[LIPSCHITZ] = max(SHRINK * state.warm[LIPSCHITZ], MIN_LIPSCHITZ)
-            loss = dual_loss(candidate, data)
-            gap = inner_gap(loss, data, INTERCEPT_ACCURACY * tol, state)
-            if gap <= max(tol, GAP_ROUNDING * abs(loss)) or steps_done == steps or state.counts[STOP] > 0:
-                state.counts[STEPS] += steps_done
-                state.alpha[:] = candidate
-                return loss + value, gap
-            if np.dot(point - candidate, candidate - x) > 0:  # the move from x is against the gradient
-                momentum = 1.0
-            next_momentum = (1 + np.sqrt(1 + 4 * momentum * momentum)) / 2
+    value, f, point = evaluate(x, data, weights, gamma_tol, state), state.predictor.copy(), x
+    for step in range(1, steps + 1):
+        while True:
+            candidate = proximal_step(point, f, data, state)
+            new_value = evaluate(candidate, data, weights, gamma_tol, state)
+            if not rejected(state.warm[0], point, candidate, new_value - value, f, state.predictor):
+                break
+            state.warm[0] *= ASCENT.grow
+        state.warm[0] = max(ASCENT.shrink * state.warm[0], ASCENT.least_lipschitz)
+        loss = float(np.dot(data.linear - data.curvature * candidate / 2, candidate))
+        gap = inner_gap(loss, data, ASCENT.intercept_accuracy * tol, state)
+        if gap <= max(tol, ASCENT.gap_rounding * abs(loss)) or step == steps or state.counts[2] > 0:
+            state.counts[0] += step
+            state.alpha[:] = candidate
+            return loss + new_value, gap
+        if np.dot(point - candidate, candidate - x) > 0:  # the move from x is against the gradient
+            momentum = 1.0
+        next_momentum = (1 + np.sqrt(1 + 4 * momentum * momentum)) / 2
+        value, f, point = new_value, state.predictor.copy(), candidate
+        if momentum > 1:
             point = candidate + (momentum - 1) / next_momentum * (candidate - x)
-            x, f, value_at_point, is_step = candidate, predictor, value, momentum == 1
-            momentum = next_momentum
-            if not is_step:
-                candidate = point
-                continue
-        candidate, is_step = proximal_step(point, f, data, state), True
+            value = evaluate(point, data, weights, gamma_tol, state)
+            f = state.predictor.copy()
+        x, momentum = candidate, next_momentum
+    return np.nan, np.inf  # no step was asked for
 
 
 @compiled
@@ -156,16 +133,16 @@ def evaluate(alpha: Array, data: ProblemData, weights: Array, tol: float, state:
     The predictor becomes f = sum_i K_i z / gamma_i at the labelled points: minus the gradient of d.
     """
     m, n, order = data.totals.size, alpha.size, data.spectra.shape[1]
-    rotated, images = np.empty((m, order)), np.empty((m, order))
+    rotated, images = np.empty((m, order)), np.empty((m, order))  # Q'z and Q'K_i z for Q = bases_i
     bracket, value = empty_bracket(m), 0.0
     for i in range(m):
         np.dot(alpha, data.bases[i, :n], rotated[i])
-    for iteration in range(MAX_ROUNDS):
+    for iteration in range(ASCENT.rounds):
         value = 0.0
         for i in range(m):
             value += term(i, rotated[i], images[i], weights[i], data, state)
-        state.counts[PROJECTIONS] += m
-        if iteration == MAX_ROUNDS - 1 or gamma_is_optimal(state.gamma, state.forms, tol):
+        state.counts[1] += m
+        if iteration == ASCENT.rounds - 1 or gamma_is_optimal(state.gamma, state.forms, tol):
             break
         update_gamma(state.gamma, state.forms, state.elasticities, bracket)
     state.predictor[:] = 0.0
@@ -181,30 +158,14 @@ def term(i: int, rotated: Array, image: Array, weight: float, data: ProblemData,
     Its minimiser K_i is the projection of B_i + z z' / (4 W_i gamma_i). With Q = bases_i, `rotated` is Q'z
     and `image` becomes Q'K_i z.
     """
-    gamma, stack = state.gamma[i], state.pairs
-    pairs = Eigenpairs(
-        stack.vectors[i],
-        stack.squares[i],
-        stack.weights[i],
-        stack.order[i],
-        stack.planes[i],
-        stack.rotations[i],
-        stack.counts[i],
-    )
-    c = 1 / (4 * weight * gamma)
+    stack, c, total = state.pairs, 1 / (4 * weight * state.gamma[i]), data.totals[i]
+    pairs = Eigenpairs(stack.vectors[i], stack.squares[i], stack.weights[i])
     if data.diagonal:
-        values = project_diagonal(data.spectra[i], rotated, c, data.totals[i], pairs, image)
+        numbers = project_diagonal(data.spectra[i], rotated, c, total, pairs, image)
     else:
-        values = project(data.spectra[i], rotated, c, data.totals[i], pairs, image)
-    state.forms[i], state.distances[i] = values.form, values.distance
-    state.squares[i], state.shifts[i] = values.square, values.shift
-    return float(weight * values.distance - values.form / (2 * gamma))
-
-
-@compiled
-def dual_loss(alpha: Array, data: ProblemData) -> float:
-    """Return l(alpha)."""
-    return float(np.dot(data.linear - data.curvature * alpha / 2, alpha))
+        numbers = project(data.spectra[i], rotated, c, total, pairs, image)
+    state.forms[i], state.distances[i], state.squares[i], state.shifts[i] = numbers
+    return float(weight * state.distances[i] - state.forms[i] / (2 * state.gamma[i]))
 
 
 @compiled
@@ -216,17 +177,12 @@ def inner_gap(loss: float, data: ProblemData, slack: float, state: State) -> flo
     computed to `slack`.
     """
     residual = data.linear - state.predictor
+    box = data.curvature, data.lower, data.upper
     if data.bias:
-        state.warm[INTERCEPT], primal = minimize_offset(
-            residual,
-            data.curvature,
-            data.lower,
-            data.upper,
-            state.warm[INTERCEPT],
-            min(slack, RELATIVE_ACCURACY * abs(loss)),
-        )
+        slack = min(slack, ASCENT.relative_accuracy * abs(loss))
+        state.warm[2], primal = minimize_offset(residual, *box, state.warm[2], slack)
     else:
-        primal = box_maximum(0.0, residual, data.curvature, data.lower, data.upper)[0]
+        primal = box_maximum(0.0, residual, *box)[0]
     norms = state.forms / state.gamma
     return float(primal + (norms / state.gamma).max() / 2 - (loss - norms.sum() / 2))
 
@@ -252,10 +208,10 @@ def proximal_step(point: Array, f: Array, data: ProblemData, state: State) -> Ar
 
     With an intercept, sum a = 0 has the multiplier nu, which minimises the dual function of this problem.
     """
-    lipschitz, nu, new = state.warm[LIPSCHITZ], 0.0, np.empty(point.size)
+    lipschitz, nu, new = state.warm[0], 0.0, np.empty(point.size)
     linear, curvature = data.linear - f + lipschitz * point, data.curvature + lipschitz
     if data.bias:
-        nu = minimize_offset(linear, curvature, data.lower, data.upper, state.warm[MULTIPLIER], -1.0)[0]
-        state.warm[MULTIPLIER] = nu
+        nu = minimize_offset(linear, curvature, data.lower, data.upper, state.warm[1], -1.0)[0]
+        state.warm[1] = nu
     box_maximiser(nu, linear, curvature, data.lower, data.upper, data.bias, new)
     return new

@@ -16,8 +16,6 @@ from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array
 
 EPS = float(np.finfo(float).eps)
-SUM_ROUNDING = 4  # units of rounding of sum |a|: a smaller g' = -sum a is taken as zero
-BISECT_EVERY = 8  # iterations: the bracket is halved this often at least
 MAX_ITERATIONS = 200  # a safeguard: the search ends earlier, at a small g' or an empty bracket
 
 
@@ -58,7 +56,7 @@ def minimize_offset(
     entries of the maximiser are non-negative for nu < min linear, and non-positive for nu > max linear. Where
     g'' = 0, or where a Newton step leaves the bracket, the next point is the intersection of the tangents of
     g at both ends. By convexity g is nowhere below the height of this intersection: the search ends where the
-    lowest g is within `slack` of it.
+    lowest g is within `slack` of it. At least every eighth iteration halves the bracket.
     """
     size = np.abs(linear).max()
     low, high = linear.min() - size, linear.max() + size
@@ -70,7 +68,7 @@ def minimize_offset(
         value, total, rate, size = box_maximum(nu, linear, curvature, lower, upper)
         if value <= lowest or slack < 0:
             best, lowest = nu, value
-        if abs(total) <= SUM_ROUNDING * EPS * size:
+        if abs(total) <= 4 * EPS * size:  # rounding of the sum
             break
         if total > 0:
             low, g_low, s_low = nu, value, total
@@ -82,7 +80,7 @@ def minimize_offset(
         new = nu + total / rate if rate > 0 else low + crossing
         if not low < new < high:
             new = low + crossing
-        if iteration % BISECT_EVERY == BISECT_EVERY - 1 or not low < new < high:
+        if iteration % 8 == 7 or not low < new < high:
             new = (low + high) / 2
             if not low < new < high:
                 break

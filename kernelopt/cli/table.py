@@ -1,17 +1,18 @@
-"""The columns of a table: the points and the target that a model is learned from."""
+"""Tables of data: a CSV or a Parquet file, and the points and the target that a model is learned from."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from kernelopt.cli.data_table import require_column
-from kernelopt.errors import InputError, LabelError, NotFiniteError
+from kernelopt.errors import FileError, InputError, LabelError, NotFiniteError
+from kernelopt.estimators.columns import means_and_deviations
 from kernelopt.estimators.table import (
     TableColumns,
     Task,
@@ -22,13 +23,102 @@ from kernelopt.estimators.table import (
     source,
 )
 from kernelopt.validation import Array
+from kernelopt.validation.messages import suggestion
 
+MISSING = ("", "na", "n/a", "nan", "<na>", "null", "?")  # cells without a value, in lower case
+DELIMITERS = ",;\t"
+PARQUET = (".parquet", ".pq")
 EFFECTS = {"drop": "leaves columns out", "categorical": "makes each text a coordinate"}  # of options
 VALUE = "every cell must have a value"
 MARKED = re.compile(r"[+-]?\d+([.,' ]\d{3})*([.,]\d+)?")  # numbers with other marks: 3,14 or 1 000 or 1.000,5
 FEW_VALUES = 10  # whole numbers up to which a target counts as classes, unless --task says otherwise
 MANY_TEXTS = 20  # values of a column of text above which, and above half the rows, each row has its own
 EXACT = 2.0**53  # up to which a float holds every whole number
+
+
+def read_table(path: Path, decimal: str = ".") -> pd.DataFrame:
+    """Return the table of a file.
+
+    All cells are text, so that a label or a category is what the file has. `TableColumns` reads the numbers.
+
+    Parameters
+    ----------
+    path : Path
+    decimal : "." or ","
+        What separates the decimals of numbers in a CSV file.
+
+    Returns
+    -------
+    DataFrame
+        Cells without surrounding blanks, None where there is no value. `attrs` holds the path and the
+        decimal mark.
+
+    Raises
+    ------
+    FileError
+        If there is no such file, or it is neither CSV nor Parquet, or has no header or no rows.
+    """
+    if not path.is_file():
+        raise FileError(f"the data must be a CSV or Parquet file, got no file {path}. Correct its path.")
+    parquet = path.suffix.lower() in PARQUET
+    try:
+        if parquet:
+            decimal, found = ".", pd.read_parquet(path).rename(columns=str)
+            cells = found.map(str).where(found.notna(), "")
+        else:
+            with path.open(encoding="utf-8-sig") as file:
+                header = file.readline()  # it has the delimiter: commas where it has none
+            rows = pd.read_csv(
+                path,
+                sep=max(DELIMITERS, key=header.count),
+                header=None,
+                dtype=object,
+                keep_default_na=False,
+                skipinitialspace=True,
+                encoding="utf-8-sig",
+            )
+            cells = rows[1:].set_axis(rows.iloc[0], axis=1)
+    except (ValueError, ImportError, OSError) as error:  # the errors of pandas and pyarrow are among these
+        what = "CSV file in UTF-8 whose rows have as many cells as its header"
+        if parquet:
+            what = 'Parquet file, which pyarrow reads (pip install "kernelopt[tables]")'
+        raise FileError(
+            f"{path} must be a {what}, got {str(error).strip()}. Correct it; a cell that holds the delimiter "
+            "is quoted."
+        ) from error
+    table = cells.astype(object).map(str.strip).rename(columns=str.strip)
+    table = table.astype(object).where(~table.map(str.lower).isin(MISSING), None)
+    table.attrs = {"path": path, "decimal": decimal}
+    check_names(path, list(table.columns))
+    if table.empty:
+        raise FileError(f"{path} must have rows below its header, got none. Add data.")
+    return table
+
+
+def check_names(path: Path, names: list[str]) -> None:
+    """Raise `FileError` unless the columns have names, and different ones."""
+    if as_numbers(pd.DataFrame([names])).notna().all(axis=None):
+        raise FileError(
+            f"the first line of {path} must hold the names of the columns, got numbers: {listed(names)}. "
+            "Write a line of names above it."
+        )
+    wrong = [name for k, name in enumerate(names) if not name or name in names[:k]]
+    if wrong:
+        raise FileError(
+            f"the columns of {path} must have different names, got {wrong[0]!r} "
+            f"{'twice' if wrong[0] else 'for one'}. Rename them in the first line."
+        )
+
+
+def require_column(table: pd.DataFrame, name: str, what: str) -> None:
+    """Raise `InputError` if there is no column of a name, which is needed for `what`, such as "--target"."""
+    names = list(table.columns)
+    if name not in names:
+        alone = " Cells are separated by commas, semicolons or tabulators." if len(names) == 1 else ""
+        raise InputError(
+            f"{what} must be a column of {table.attrs['path']}, got {name!r}.{suggestion(name, names)} There "
+            f"are: {listed(names)}.{alone}"
+        )
 
 
 def learn_columns(
@@ -81,15 +171,8 @@ def learn_columns(
             f"Leave them out.{option('drop', constant)}"
         )
     if not raw:
-        with np.errstate(over="ignore", invalid="ignore"):
-            columns.shift, deviations = X.mean(axis=0), X.std(axis=0)
-        infinite = [names[j] for j in np.flatnonzero(~np.isfinite(deviations))]
-        if infinite:
-            raise InputError(
-                f"columns must have finite variances, got infinite ones in {listed(infinite)} of "
-                f"{source(table)}. Give them in a larger unit."
-            )
-        columns.scale = np.where(deviations > 0, deviations, 1.0)  # a variance of tiny numbers may underflow
+        columns.shift, deviations = means_and_deviations(X, np.ones(len(X)))
+        columns.scale = np.where(deviations > 0, deviations, 1.0)
     return columns, columns.transform(X)
 
 

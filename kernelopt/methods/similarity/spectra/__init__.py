@@ -1,1 +1,0 @@
-"""The compiled loops of the ascent: projections after a rank-one change, weights and intercepts."""
