@@ -17,7 +17,7 @@ from kernelopt.certificates.lower.choices import Route
 from kernelopt.certificates.statements.columns import BeyondFractionsError, Source
 from kernelopt.certificates.statements.statement import save_claims
 from kernelopt.errors import ConditionWarning, MethodError
-from kernelopt.learner import BlockMachine, Machine
+from kernelopt.learner import Machine
 from kernelopt.plain_tables import html_table
 from kernelopt.records import record
 from kernelopt.running import ProgressLine
@@ -71,7 +71,7 @@ class Certificate:
     feasible: bool = False
     point: dict[Any, Array] = field(default_factory=dict, repr=False)
     alphas: tuple[Array, ...] = field(default=(), repr=False)
-    machines: tuple[Machine | BlockMachine, ...] = field(default=(), repr=False)
+    machines: tuple[Machine, ...] = field(default=(), repr=False)
     proof: Array | None = field(default=None, repr=False)
     floor: float = 0.0
     source: Source | str = field(default="it was not made from a problem", repr=False)

@@ -10,7 +10,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.language.penalty import Form, Penalty
-from kernelopt.learner import BlockMachine, Machine, blocks_at, learn, learn_blocks, machine_at
+from kernelopt.learner import Machine, blocks_at, learn, learn_blocks, machine_at
 from kernelopt.losses import Loss
 from kernelopt.numerics.factors import nearest_psd
 from kernelopt.validation import Array
@@ -60,7 +60,7 @@ class Learner:
         """Return the current values of the kernels on the labelled points, shape (n, n) each."""
         return on_labelled(self.kernels, self.n)
 
-    def train(self, Ks: list[Array]) -> Machine | BlockMachine:
+    def train(self, Ks: list[Array]) -> Machine:
         """Return the machine at the kernels Ks on the labelled points.
 
         Its value is infinite if a kernel has an eigenvalue below -1e-8 of its largest one, or if a hard
@@ -69,13 +69,12 @@ class Learner:
         clipped = [nearest_psd((K + K.T) / 2) for K in Ks]
         kernels = [K for K in clipped if K is not None]
         if len(kernels) < len(Ks):
-            none = Machine(np.inf, np.zeros(self.n), np.nan)
-            return none if len(Ks) == 1 else BlockMachine(*none, np.zeros((len(Ks), self.n)))
+            return Machine(np.inf, np.zeros(self.n), np.nan, np.zeros((len(Ks), self.n)))
         if len(kernels) == 1:
             return learn(kernels[0], self.y, self.loss, self.bias is not None)
         return learn_blocks(kernels, self.y, self.loss, self.bias is not None, self.norm)
 
-    def at(self, Ks: Sequence[Any], alpha: Array, scales: Array | None = None) -> Machine | BlockMachine:
+    def at(self, Ks: Sequence[Any], alpha: Array, scales: Array | None = None) -> Machine:
         """Return the machine f = sum_i scales_i K_i alpha + b at the kernels Ks, with the best b.
 
         The kernels are arrays, or objects that compute K @ alpha. All scales are one by default. Several

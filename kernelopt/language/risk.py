@@ -16,7 +16,7 @@ from kernelopt.language.adapter import ValuedWrap
 from kernelopt.language.combination import Combination, as_kernel
 from kernelopt.language.learner import Learner
 from kernelopt.language.penalty import penalty
-from kernelopt.learner import BlockMachine, Machine, half_square
+from kernelopt.learner import Machine, half_square
 from kernelopt.losses import Loss
 from kernelopt.validation import Array, as_vector, boolean, exponent, shown
 
@@ -36,7 +36,7 @@ class Risk(ValuedWrap):
         self.learner = learner
         self.alpha: Array | None = None
         self.intercept: float | None = None
-        self._known: tuple[list[Any], Machine | BlockMachine] | None = None
+        self._known: tuple[list[Any], Machine] | None = None
         super().__init__(expression)
 
     def get_data(self) -> list[Any]:
@@ -65,7 +65,7 @@ class Risk(ValuedWrap):
     def known_value(self) -> float | None:
         return None if self._key() is None else self.oracle().value
 
-    def oracle(self) -> Machine | BlockMachine:
+    def oracle(self) -> Machine:
         """Return the machine at the current value of the kernel: value, alpha, intercept, ...
 
         Its value is infinite if the kernel has an eigenvalue below -1e-8 of its largest one, or if a hard
@@ -95,7 +95,7 @@ class Risk(ValuedWrap):
             return None
         return [np.array(leaf.value.toarray() if sp.issparse(leaf.value) else leaf.value) for leaf in leaves]
 
-    def remember(self, machine: Machine | BlockMachine) -> None:
+    def remember(self, machine: Machine) -> None:
         """Store a machine as the one at the current values."""
         key = self._key()
         self._known = None if key is None else (key, with_read_only_arrays(machine))
@@ -104,7 +104,7 @@ class Risk(ValuedWrap):
         """Delete the stored machine, so that the next request trains a new one."""
         self._known = None
 
-    def at(self, alpha: Array, scales: Array | None = None) -> Machine | BlockMachine:
+    def at(self, alpha: Array, scales: Array | None = None) -> Machine:
         """Return the machine of a given alpha at the current kernel, with the best intercept.
 
         Several kernels under a norm other than 2 also need scales (m,): f = sum_i scales_i K_i alpha + b. If
@@ -134,15 +134,13 @@ class Risk(ValuedWrap):
             else:
                 slope = np.outer(machine.alpha, machine.alpha)
             slopes.append(-scale * slope / 2)
-        return slopes if isinstance(machine, BlockMachine) else slopes[0]
+        return slopes if len(slopes) > 1 else slopes[0]
 
 
-def with_read_only_arrays(machine: Machine | BlockMachine) -> Machine | BlockMachine:
+def with_read_only_arrays(machine: Machine) -> Machine:
     """Return a copy of a machine with read-only arrays."""
-    alpha = read_only(machine.alpha.copy())
-    if isinstance(machine, BlockMachine):
-        return machine._replace(alpha=alpha, coefficients=read_only(machine.coefficients.copy()))
-    return machine._replace(alpha=alpha)
+    parts = None if machine.parts is None else read_only(machine.parts.copy())
+    return machine._replace(alpha=read_only(machine.alpha.copy()), parts=parts)
 
 
 def risk(K: Any, y: ArrayLike | None, loss: Loss, bias: bool | None = None, norm: float = 2) -> Risk:

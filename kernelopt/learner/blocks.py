@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
 from kernelopt.learner.programs import block_scales, dual_program, half_square, solve_conic
-from kernelopt.learner.single import learn
+from kernelopt.learner.single import Machine, learn
 from kernelopt.losses import Loss
 from kernelopt.numerics.factors import pivoted_cholesky
 from kernelopt.numerics.norms import conjugate_exponent, lp_length
@@ -21,30 +21,7 @@ POLISHING_STEPS = 10  # alternations at most between alpha and the scales, for n
 CLOSE = 1e-7  # relative gap above which the primal is solved too
 
 
-class BlockMachine(NamedTuple):
-    """A machine with one part per kernel, f = sum_m K_m coefficients_m + intercept.
-
-    The coefficients are multiples of alpha, with one exception. For `norm` above 2 and K_m alpha = 0, alpha
-    does not determine part m.
-    """
-
-    value: float
-    alpha: Array
-    intercept: float
-    coefficients: Array  # (m, n)
-
-    @property
-    def scales(self) -> Array:
-        """The scales |coefficients_m| / |alpha| of f = sum_m scales_m K_m alpha, shape (m,).
-
-        They are ones where alpha = 0, since then f = 0 for all scales.
-        """
-        length = float(np.linalg.norm(self.alpha))
-        sizes = np.linalg.norm(self.coefficients, axis=1)
-        return np.asarray(sizes / length) if length > 0 else np.ones(sizes.size)
-
-
-def learn_blocks(Ks: Sequence[Array], y: Array, loss: Loss, bias: bool, norm: float) -> BlockMachine:
+def learn_blocks(Ks: Sequence[Array], y: Array, loss: Loss, bias: bool, norm: float) -> Machine:
     """Return the minimiser of loss(sum_m f_m + b) + 1/2 |(|f_m|_{K_m})_m|_norm^2, norm >= 1.
 
     The dual is solved as a conic programme, which gives alpha and the scales of f = sum_m scales_m K_m alpha.
@@ -53,7 +30,7 @@ def learn_blocks(Ks: Sequence[Array], y: Array, loss: Loss, bias: bool, norm: fl
     """
     if len(Ks) == 1 or norm == 2:
         machine = learn(np.asarray(sum(Ks)), y, loss, bias)
-        return BlockMachine(*machine, np.tile(machine.alpha, (len(Ks), 1)))
+        return machine._replace(parts=np.tile(machine.alpha, (len(Ks), 1)))
     factors = [pivoted_cholesky(K, f"kernel {i}") for i, K in enumerate(Ks)]
     alpha, scales = dual_program(factors, y, loss, bias, norm)
     best = blocks_at(Ks, alpha, scales, y, loss, bias, norm)
@@ -83,7 +60,7 @@ def primal_blocks(
     loss: Loss,
     bias: bool,
     norm: float,
-) -> BlockMachine:
+) -> Machine:
     """Return the machine for a norm above 2 from its primal problem.
 
     Alpha does not determine the parts of kernels of low rank in this case.
@@ -107,7 +84,7 @@ def primal_blocks(
 
 def blocks_at(
     Ks: Sequence[Any], alpha: Array, scales: Array, y: Array, loss: Loss, bias: bool, norm: float
-) -> BlockMachine:
+) -> Machine:
     """Return the machine of given alpha and scales, with the best intercept."""
     alpha = loss.project(alpha, y, bias)
     return blocks_with(Ks, alpha, np.outer(scales, alpha), y, loss, bias, norm)
@@ -115,13 +92,13 @@ def blocks_at(
 
 def blocks_with(
     Ks: Sequence[Any], alpha: Array, coefficients: Array, y: Array, loss: Loss, bias: bool, norm: float
-) -> BlockMachine:
+) -> Machine:
     """Return the machine of given coefficients, with the best intercept."""
     parts = np.array([K @ c for K, c in zip(Ks, coefficients, strict=True)])
     squares = np.maximum([float(c @ part) for c, part in zip(coefficients, parts, strict=True)], 0.0)
     half_square = lp_length(np.sqrt(squares), norm) ** 2 / 2
     primal = loss.primal(parts.sum(axis=0), half_square, y, bias)
-    return BlockMachine(primal.value, primal.scale * alpha, primal.intercept, primal.scale * coefficients)
+    return Machine(primal.value, primal.scale * alpha, primal.intercept, primal.scale * coefficients)
 
 
 def block_lower_bound(Ks: Sequence[Array], alpha: Array, y: Array, loss: Loss, norm: float) -> float:

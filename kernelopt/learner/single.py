@@ -24,24 +24,33 @@ CLOSE = 1e-9  # default relative gap of a machine
 
 @record("trained")
 class Machine(NamedTuple):
-    """A trained machine f(x) = sum_i alpha_i k(x_i, x) + intercept.
+    """A trained machine f = sum_m K_m coefficients_m + intercept of one kernel or of several.
 
-    `value` is the primal objective that this machine attains, hence an upper bound of the optimum.
+    `value` is the primal objective that this machine attains, hence an upper bound of the optimum. The
+    coefficients are multiples of alpha, with one exception. For a block norm above 2 and K_m alpha = 0, alpha
+    does not determine part m.
     """
 
     value: float
     alpha: Array
     intercept: float
+    parts: Array | None = None  # the coefficients, where they are not alpha
 
     @property
     def coefficients(self) -> Array:
-        """The coefficients of the only kernel as a row, shape (1, n), as in `BlockMachine`."""
-        return self.alpha[None]
+        """The coefficients of each kernel, shape (m, n)."""
+        return self.alpha[None] if self.parts is None else self.parts
 
     @property
     def scales(self) -> Array:
-        """The scale one of the only kernel, shape (1,), as in `BlockMachine`."""
-        return np.ones(1)
+        """The scales |coefficients_m| / |alpha| of f = sum_m scales_m K_m alpha, shape (m,).
+
+        They are ones where alpha = 0, since then f = 0 for all scales.
+        """
+        length = float(np.linalg.norm(self.alpha))
+        if self.parts is None or not length > 0:
+            return np.ones(len(self.coefficients))
+        return np.asarray(np.linalg.norm(self.parts, axis=1) / length)
 
 
 def learn(

@@ -24,7 +24,7 @@ from kernelopt.errors import (
 from kernelopt.grams import Grams, IdentityStorage
 from kernelopt.language.adapter import set_value
 from kernelopt.language.terms import terms
-from kernelopt.learner import BlockMachine, Machine
+from kernelopt.learner import Machine
 from kernelopt.methods.control import Control
 from kernelopt.methods.learned import Learned, Part, weights_of
 from kernelopt.methods.method import Outcome
@@ -124,7 +124,7 @@ def filled(variable: cp.Variable, value: Any) -> Any:
     return value if usable else np.zeros(variable.shape)
 
 
-def learned_machine(term: RiskTerm, machine: Machine | BlockMachine) -> Learned:
+def learned_machine(term: RiskTerm, machine: Machine) -> Learned:
     """Return the machine of a risk, with its kernel at the current values of the structure's variables."""
     parts: list[Part] = []
     combined = inductive = True

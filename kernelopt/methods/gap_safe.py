@@ -95,7 +95,7 @@ def zero_kernels(certificate: Certificate, read: BallProblem, most: float = np.i
 
 def machine_of(certificate: Certificate) -> tuple[Machine, Array]:
     """Return the machine that attains the upper bound of a certificate, and the weights of its kernel."""
-    if not certificate.feasible or not isinstance(certificate.machines[0], Machine):
+    if not certificate.feasible:
         raise InputError("the solution must have a feasible point, got none. Solve the problem longer.")
     theta = np.concatenate([np.ravel(value) for value in certificate.point.values()])
     return certificate.machines[0], np.maximum(theta, 0.0)

@@ -14,7 +14,7 @@ from kernelopt.certificates.certify import certificate_at
 from kernelopt.certificates.gap import floor
 from kernelopt.certificates.lower.choices import signed_bound
 from kernelopt.errors import Stopped
-from kernelopt.learner import BlockMachine, Machine
+from kernelopt.learner import Machine
 from kernelopt.methods.control import PATIENCE, Control
 from kernelopt.methods.method import Outcome
 from kernelopt.methods.sizing import certification_seconds
@@ -127,7 +127,7 @@ def closed_certificate(
     upper: float,
     point: Point,
     alphas: Sequence[Array],
-    machines: tuple[Machine | BlockMachine, ...],
+    machines: tuple[Machine, ...],
 ) -> Certificate:
     """Return the certificate of bounds in closed form that a method has computed.
 

@@ -14,7 +14,7 @@ from cvxpy.atoms.affine.unary_operators import NegExpression
 from kernelopt.errors import SolverError
 from kernelopt.language.learner import Learner, on_labelled
 from kernelopt.language.terms import terms
-from kernelopt.learner import BlockMachine, Machine
+from kernelopt.learner import Machine
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.rounding import (
     UNDERFLOW,
@@ -134,9 +134,7 @@ def accurate_image(kernel: KernelSum, c: Array) -> Image:
     )
 
 
-def primal_upper_bound(
-    learner: Learner, kernels: Sequence[KernelSum], machine: Machine | BlockMachine
-) -> float:
+def primal_upper_bound(learner: Learner, kernels: Sequence[KernelSum], machine: Machine) -> float:
     """Return an upper bound of the primal value of a machine that holds in exact arithmetic.
 
     The value is loss(sum_m K_m c_m + b) + 1/2 |(sqrt(c_m'K_m c_m))_m|_norm^2. Where cancellation makes the
@@ -174,7 +172,7 @@ class Evaluation(NamedTuple):
     """The objective at a point, not negated for a maximisation, and the machines that attain it."""
 
     value: float
-    machines: tuple[Machine | BlockMachine, ...]
+    machines: tuple[Machine, ...]
 
 
 class Evaluator:
@@ -187,7 +185,7 @@ class Evaluator:
 
     def __init__(self, structure: Structure, given: Sequence[Given] | None = None) -> None:
         self.structure, self.given = structure, given
-        self._trained: dict[int, tuple[list[Array], Machine | BlockMachine]] = {}
+        self._trained: dict[int, tuple[list[Array], Machine]] = {}
 
     def write(self, point: Point) -> None:
         """Set the structure's variables to a point."""
@@ -208,7 +206,7 @@ class Evaluator:
         ball, machines = self._enclosed(point, FEASIBILITY)
         return Evaluation(float(ball.below if self.structure.maximize else ball.above), machines)
 
-    def _enclosed(self, point: Point, by: float) -> tuple[Ball, tuple[Machine | BlockMachine, ...]]:
+    def _enclosed(self, point: Point, by: float) -> tuple[Ball, tuple[Machine, ...]]:
         """Return a ball around the objective near a point, and the machines."""
         self.write(point)
         machines = self.machines()
@@ -217,11 +215,11 @@ class Evaluator:
             *(np.ravel(np.broadcast_to(part, np.shape(ball.mid)))[0] for part in (ball.mid, ball.rad))
         ), machines
 
-    def machines(self) -> tuple[Machine | BlockMachine, ...]:
+    def machines(self) -> tuple[Machine, ...]:
         """Return the machines at the current point, and set the values of the risks."""
         return tuple(self._machine(k, term) for k, term in enumerate(self.structure.risks))
 
-    def _machine(self, k: int, term: RiskTerm) -> Machine | BlockMachine:
+    def _machine(self, k: int, term: RiskTerm) -> Machine:
         n = term.learner.n
         if self.given is not None and determined(term, self.given[k]):
             kernels = [kernel_sum(K, n) for K in term.kernels]
@@ -237,7 +235,7 @@ class Evaluator:
         term.stand_in.save_value(np.asarray(machine.value))
         return machine
 
-    def _train(self, k: int, term: RiskTerm, Ks: list[Array]) -> Machine | BlockMachine:
+    def _train(self, k: int, term: RiskTerm, Ks: list[Array]) -> Machine:
         known = self._trained.get(k)
         if known is None or not all(np.array_equal(a, b) for a, b in zip(Ks, known[0], strict=True)):
             try:

@@ -94,7 +94,7 @@ def test_two_points_by_hand():
     """K = I, y = (1, -1), hinge, C >= 1: alpha = y, b = 0, value 1; for C < 1 alpha = C y, value 2C - C^2."""
     K, y = np.eye(2), np.array([1.0, -1.0])
     for C, size, value in ((3.0, 1.0, 1.0), (0.25, 0.25, 0.4375)):
-        value_, alpha, b = learn(K, y, ko.hinge(C), bias=True)
+        value_, alpha, b, _ = learn(K, y, ko.hinge(C), bias=True)
         assert (value_, b) == pytest.approx((value, 0.0), abs=1e-9)
         assert alpha == pytest.approx(size * y, abs=1e-9)
 
