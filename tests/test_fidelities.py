@@ -191,7 +191,7 @@ def test_conjugates_are_within_their_bound(L):
     exact = {ko.fidelities.l1: 0, ko.fidelities.frobenius: 0, ko.fidelities.squared_frobenius: square / 4}
     known = L.bounded_conjugate(U)
     assert known.below <= exact.get(type(L), square / 2) <= known.above
-    assert known.error <= 1e-13 * known.value
+    assert known.rad <= 1e-13 * known.mid
 
 
 @pytest.mark.parametrize("L", GIVEN, ids=repr)

@@ -15,8 +15,9 @@ from kernelopt.errors import ConditionWarning, InfeasibleError
 from kernelopt.language.learner import Learner
 from kernelopt.language.terms import terms
 from kernelopt.losses import hard_margin
-from kernelopt.numerics.factors import absolute_value, pivoted_cholesky
-from kernelopt.numerics.rounding import SMALLEST_DIVISOR, form
+from kernelopt.numerics.ball import form
+from kernelopt.numerics.decompositions import absolute_value, pivoted_cholesky
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.running import check
 from kernelopt.threads import quietly
 from kernelopt.validation import Array
@@ -54,7 +55,7 @@ def check_separable(learner: Learner) -> None:
     if alpha is None:
         return
     scale = float(np.trace(total)) / learner.n
-    distance = max(0.0, form(total, alpha).value)
+    distance = max(0.0, form(total, alpha).mid)
     conflict_found = None
     if distance <= PROOF_THRESHOLD * max(scale, SMALLEST_DIVISOR):
         conflict_found = inseparable(Ks, learner.y, learner.bias is not None, alpha, nonneg=not signed)

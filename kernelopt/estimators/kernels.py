@@ -19,7 +19,7 @@ from kernelopt.grams.evaluated import KernelStorage, groups, is_moderate, is_num
 from kernelopt.grams.normalized import ScaledStorage
 from kernelopt.kernels import Kernel, normalized
 from kernelopt.kernels.profile import distances
-from kernelopt.numerics.factors import RANK_TOLERANCE
+from kernelopt.numerics.decompositions import RANK_TOLERANCE
 from kernelopt.records import Digest, record
 from kernelopt.running import Steps
 from kernelopt.validation import Array, Index, as_float_array, as_indices, one_of, shown

@@ -16,8 +16,7 @@ from kernelopt.estimators.formulation import built
 from kernelopt.estimators.labels import TwoClassMixin
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.grams import Grams
-from kernelopt.numerics.decompositions import eigenpairs, eigenvalues
-from kernelopt.numerics.factors import pseudoinverse
+from kernelopt.numerics.decompositions import eigenpairs, eigenvalues, pseudoinverse
 from kernelopt.records import Digest
 from kernelopt.validation import Array
 

@@ -9,7 +9,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.numerics.ball import Ball
-from kernelopt.numerics.rounding import TERM_ROUNDINGS, Bounded
+from kernelopt.numerics.rounding import TERM_ROUNDINGS
 from kernelopt.validation import Array
 
 POWERS = range(-40, 41)  # of two: the multiples of the identity that `trace_bound` tries
@@ -57,14 +57,14 @@ class Fidelity(ABC):
         U = self.subgradient(D)
         return float(np.vdot(U, D)) - self.conjugate(U)
 
-    def bounded_conjugate(self, U: Array) -> Bounded:
+    def bounded_conjugate(self, U: Array) -> Ball:
         """Return L*(U) with a bound of its rounding error, for U in the domain of L*.
 
         The conjugate is taken to be a sum of non-negative terms, one per entry of U and each in error by a
         few units in the last place. A fidelity with another conjugate states its own bound.
         """
         value = self.conjugate(U)
-        return Bounded(value, float(Ball.computed(value, value, U.size + TERM_ROUNDINGS).rad))
+        return Ball.computed(value, value, U.size + TERM_ROUNDINGS)
 
     def conjugate_expression(self, U: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]] | None:
         """Return L*(U) as a convex cvxpy expression, and its domain; None where neither is stated."""
@@ -82,7 +82,7 @@ class Fidelity(ABC):
             U = self.project(2.0**power * identity)
             t = float(U.flat[0])
             if t > 0 and np.array_equal(U, t * identity):
-                bounds.append((value + self.bounded_conjugate(U).above) / t)
+                bounds.append(float((value + self.bounded_conjugate(U).above) / t))
         return min(bounds)
 
 

@@ -6,20 +6,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.grams.storage import Storage
 from kernelopt.validation import Array, Index, as_list, numeric, plain, shown
 
 
-def positions(indices: Any, count: int, things: str, where: str, what: str = "indices") -> NDArray[np.intp]:
-    """Return a slice, a mask or a sequence of indices of `count` things as an array of indices."""
+def positions(
+    storage: Storage, indices: Any, things: str, where: str, what: str = "indices", least: int = 0
+) -> Index:
+    """Return a slice, a mask or a sequence of numbers of points or of kernels as an array of indices."""
+    count = storage.n_points if things == "points" else len(storage)
     key = indices if isinstance(indices, slice) else np.atleast_1d(plain(indices, what, ParameterError))
     try:
         if isinstance(key, np.ndarray) and key.size and key.dtype.kind not in "biu":
             raise IndexError(f"of dtype {key.dtype}")
-        chosen = np.arange(count)[key if isinstance(key, slice) or key.size else []]
+        chosen = np.atleast_1d(np.arange(count)[key if isinstance(key, slice) or key.size else []])
     except (IndexError, TypeError, ValueError) as error:
         raise ParameterError(
             f"{what} must be integers below {count}, the number of {things}, got {shown(indices)} in {where} "
@@ -30,16 +32,7 @@ def positions(indices: Any, count: int, things: str, where: str, what: str = "in
             f"{what} must be one list of integers, got shape {chosen.shape} in {where}. "
             "Pass one after the other, such as indices.ravel()."
         )
-    return np.atleast_1d(chosen)
-
-
-def chosen_positions(
-    storage: Storage, indices: Any, things: str, where: str, what: str = "indices"
-) -> NDArray[np.intp]:
-    """Return the points of a block or the kernels of a subset, at least one, as an array of indices."""
-    count = storage.n_points if things == "points" else len(storage)
-    chosen = positions(indices, count, things, where, what)
-    if not chosen.size:
+    if chosen.size < least:
         raise ParameterError(
             f"{what} must choose at least one {things[:-1]}, got {shown(indices)} in {where} of "
             f"{storage.described()}. Pass the numbers of the {things} to keep."
@@ -49,9 +42,8 @@ def chosen_positions(
 
 def as_pairs(storage: Storage, rows: Any, columns: Any) -> tuple[Index, Index]:
     """Return row and column indices of entries as two vectors of one length."""
-    where = "Grams.entries"
-    i = positions(rows, storage.n_points, "points", where, "rows")
-    j = positions(columns, storage.n_points, "points", where, "columns")
+    i = positions(storage, rows, "points", "Grams.entries", "rows")
+    j = positions(storage, columns, "points", "Grams.entries", "columns")
     if i.size != j.size:
         raise ShapeError(
             f"rows and columns must have one length, got {i.size} and {j.size}. "
@@ -90,10 +82,10 @@ def as_names(names: Sequence[str], m: int) -> tuple[str, ...]:
             f"names must be {m} strings, one per kernel, got {shown(names)}. Pass a list of words, or "
             "leave it out."
         )
-    for k in range(m):
-        if found[k] in found[:k]:
+    for name in found:
+        if found.count(name) > 1:
             raise ParameterError(
-                f"names must be different, got {shown(found[k])} for two kernels. Number them, or leave "
+                f"names must be different, got {shown(name)} for two kernels. Number them, or leave "
                 "names out."
             )
     return tuple(map(str, found))

@@ -1,21 +1,16 @@
-"""Caches of the arrays that a stack computes, and passes over matrices that are too large to cache.
-
-Several threads may read one stack. No lock is held during a computation, so that kernels are evaluated in
-parallel and no two threads can wait for each other.
-"""
+"""Caches of the arrays that a stack computes, and passes over matrices that are too large to cache."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator
-from concurrent.futures import Future
-from threading import Lock, get_ident
+from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from kernelopt.running import check
-from kernelopt.validation import Array
+from kernelopt.validation import Array, Index
 
 AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
 
@@ -60,97 +55,60 @@ else:
             return vars(stack).setdefault(self.name, read_only(array))
 
 
-class _Computation(Future[Array | None]):
-    """An array that the thread `owner` is computing. Its result is None if the computation failed."""
-
-    owner = 0
-
-
-class _Entries:
-    """The cached arrays by number, their total size, the computations under way, and one lock for all."""
-
-    def __init__(self) -> None:
-        self.arrays: dict[Hashable, Array] = {}
-        self.bytes = 0
-        self.pending: dict[Hashable, _Computation] = {}
-        self.lock = Lock()
-
-
 class BoundedCache:
     """A cache of read-only arrays by number, or another key, limited to CACHE_BYTES in total.
 
     An array that does not fit is computed anew at every request, and nothing is evicted. Solvers request all
-    matrices in turn, and eviction of the oldest array would then discard each one before its next use. A
-    thread that requests an array which another thread is computing waits for that one. Copies start empty.
+    matrices in turn, and eviction of the oldest array would then discard each one before its next use. Each
+    key has a lock: a thread that requests an array which another thread is computing waits for it, and
+    different arrays are computed side by side. An array is computed from arrays of the stacks below alone,
+    so that no two threads can wait for each other. Copies start empty.
     """
 
-    def __init__(self) -> None:
-        self._entries = _Entries()
-        self._numbers: NDArray[np.intp] | None = None  # positions in the entries; None means 0, 1, ...
+    def __init__(self, origin: tuple[BoundedCache, Index] | None = None) -> None:
+        self._origin = origin  # of a part: the whole, and the numbers of the arrays there
+        self._arrays: dict[Hashable, Array] = {}
+        self._bytes, self._lock, self._locks = 0, RLock(), defaultdict[Hashable, Any](RLock)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BoundedCache, ()
 
     def clear(self) -> None:
         """Free the arrays, also of the caches that are parts of this one."""
-        entries = self._entries
-        with entries.lock:
-            entries.arrays.clear()
-            entries.bytes = 0
+        with self._lock:
+            self._arrays, self._bytes = {}, 0
 
-    def part(self, chosen: NDArray[np.intp]) -> BoundedCache:
-        """Return a cache of some of the arrays, numbered anew, with the entries and the limit of this one."""
-        part = BoundedCache()
-        part._entries = self._entries
-        part._numbers = chosen if self._numbers is None else self._numbers[chosen]
-        return part
+    def part(self, chosen: Index) -> BoundedCache:
+        """Return a cache of some of the arrays, numbered anew, with the arrays and the limit of this one."""
+        return BoundedCache((self, chosen))
 
-    def _number(self, i: Any) -> Any:
-        return i if self._numbers is None else int(self._numbers[i])
-
-    def __contains__(self, i: Hashable) -> bool:
-        return self._number(i) in self._entries.arrays
+    def __contains__(self, i: Any) -> bool:
+        if self._origin is None:
+            return i in self._arrays
+        whole, chosen = self._origin
+        return int(chosen[i]) in whole
 
     def get(self, i: Any, compute: Callable[[Any], Array]) -> Array:
         """Return array i, from the cache or from `compute(i)`."""
-        entries, number, me = self._entries, self._number(i), get_ident()
-        with entries.lock:
-            if number in entries.arrays:
-                return entries.arrays[number]
-            waiting = entries.pending.setdefault(number, _Computation())
-            waiting.owner = waiting.owner or me
-        if waiting.owner != me:
-            found = waiting.result()
-            return self.get(i, compute) if found is None else found  # if that thread failed, try here
-        # The pending entry may be this thread's own, from a computation that Ctrl-C has interrupted.
-        array = None
-        try:
+        if self._origin is not None:
+            whole, chosen = self._origin
+            return whole.get(int(chosen[i]), lambda _: compute(i))
+        with self._lock:
+            lock = self._locks[i]
+        with lock:
+            if i in self._arrays:
+                return self._arrays[i]
             array = read_only(compute(i))
+            with self._lock:
+                if self._bytes + array.nbytes <= CACHE_BYTES:
+                    self._arrays[i], self._bytes = array, self._bytes + array.nbytes
             return array
-        finally:
-            with entries.lock:
-                entries.pending.pop(number, None)
-                if array is not None and number not in entries.arrays:
-                    total = entries.bytes + array.nbytes
-                    if total <= CACHE_BYTES:
-                        entries.arrays[number], entries.bytes = array, total
-                if not waiting.done():
-                    waiting.set_result(array)
 
 
 def all_cached(shape: tuple[int, int, int]) -> bool:
     """Whether the cache can hold all matrices of a stack of this shape."""
     m, n_points, _ = shape
     return 8 * m * n_points**2 <= CACHE_BYTES
-
-
-def chunks(shape: tuple[int, int, int], count: int | None = None) -> Iterator[slice]:
-    """Return slices that cover the rows of a stack, each of at most CHUNK_BYTES for all matrices together.
-
-    With `count` they cover that many rows.
-    """
-    m, n_points, _ = shape
-    return pieces(n_points if count is None else count, m * n_points)
 
 
 def pieces(count: int, entries: int, most: int | None = None) -> Iterator[slice]:

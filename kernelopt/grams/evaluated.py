@@ -11,8 +11,8 @@ import numpy as np
 
 from kernelopt.errors import InputError, NotFiniteError, ShapeError
 from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, pieces, read_only
-from kernelopt.grams.interpolation import FEWEST_POINTS, interpolated_images, is_worthwhile
-from kernelopt.grams.storage import Storage
+from kernelopt.grams.interpolation import SETTINGS, interpolated_images, is_worthwhile
+from kernelopt.grams.storage import EVERY, Points, Storage
 from kernelopt.kernels import Kernel, Profile, as_points
 from kernelopt.kernels.base import claims, foreign
 from kernelopt.kernels.profile import Metric, distances
@@ -21,7 +21,6 @@ from kernelopt.validation import Array, Index, as_float_array, as_symmetric, num
 from kernelopt.validation.matrices import symmetrised
 
 PAIRS = 1 << 18  # pairs of points in a block: 2 MB, for a fast cache, and enough for matrix products
-EVERY = slice(None)  # all points
 SMALLEST_POINTS = 1e-100  # the square of smaller numbers is close to the smallest normal number
 
 Distance: TypeAlias = tuple[Metric | None, tuple[int, ...] | None]
@@ -43,6 +42,7 @@ class KernelFunction(Protocol):
 class KernelStorage(Storage):
     """The Gram matrices of kernel functions on a copy of the points X, evaluated when needed."""
 
+    known_semidefinite = pointwise = True
     _profiles: tuple[Profile | None, ...] | None = None
     _centred: tuple[Array, Array] | None = None  # the points less their mean; their columns that vary
     _image: tuple[Array, Array, Array] | None = None  # the last weights and alpha, and their image
@@ -93,15 +93,6 @@ class KernelStorage(Storage):
         several = sum(p is not None and p.distance == profile.distance for p in self.profiles) > 1
         return self._distances.get(profile.distance, computed) if several else computed(profile.distance)
 
-    def rows(self, chosen: Index) -> Array:
-        found = np.empty((len(self), chosen.size, self.n_points))
-        for i, part, K in self._blocks(chosen, EVERY, range(len(self))):
-            found[i, part] = K
-        return found
-
-    def images(self, a: Array, points: Index) -> Array:
-        return self._partial_images(a, points)
-
     def image(self, w: Array, a: Array) -> Array:
         active, last = np.flatnonzero(w), self._image
         if not active.size:
@@ -144,19 +135,20 @@ class KernelStorage(Storage):
 
     @property
     def assumes(self) -> tuple[str, ...]:  # type: ignore[override]
-        if not is_worthwhile(self.n_points, FEWEST_POINTS, self.n_points):
+        if not is_worthwhile(self.n_points, SETTINGS.fewest_points, self.n_points):
             return ()
         names = dict.fromkeys(name for i in range(len(self)) for name in self._claims(i))
         return tuple(f"the kernel {name} is completely monotone, as its class claims" for name in names)
 
-    def between(self, rows: Index, columns: Index) -> Array:
-        found = np.empty((len(self), rows.size, columns.size))
+    def between(self, rows: Points, columns: Points) -> Array:
+        rows = np.arange(self.n_points)[rows]
+        found = np.empty((len(self), rows.size, len(np.arange(self.n_points)[columns])))
         for i, part, K in self._blocks(rows, columns, range(len(self))):
             found[i, part] = K
         return found
 
     def _blocks(
-        self, rows: Index, columns: Index | slice, chosen: Collection[int]
+        self, rows: Index, columns: Points, chosen: Collection[int]
     ) -> Iterator[tuple[int, slice, Array]]:
         """Return the chosen matrices at all pairs of rows and columns, some rows at a time.
 
@@ -247,10 +239,6 @@ class KernelStorage(Storage):
         return found
 
     @property
-    def known_semidefinite(self) -> bool:
-        return True
-
-    @property
     def rank_bounds(self) -> tuple[int, ...]:
         ranks = (k.gram_rank(self.X) if isinstance(k, Kernel) else k.rank(self.X) for k in self.kernels)
         return tuple(min(self.n_points, rank) for rank in ranks)  # the points are checked already
@@ -270,7 +258,7 @@ class KernelStorage(Storage):
         part.kernels = tuple(self.kernels[i] for i in chosen)
         part.names = tuple(self.names[i] for i in chosen)
         part.shape = (len(chosen), *self.shape[1:])
-        part._profiles, part._applied, part._partial, part._image = None, None, None, None
+        part._profiles, part._last, part._image = None, None, None
         part._cache = self._cache.part(chosen)
         return self._sharing(part, chosen)
 

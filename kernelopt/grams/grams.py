@@ -15,14 +15,13 @@ from kernelopt.grams.arguments import (
     as_names,
     as_pairs,
     as_weights,
-    chosen_positions,
     positions,
 )
 from kernelopt.grams.evaluated import KernelFunction, KernelStorage, as_kernels
-from kernelopt.grams.given import GivenStack, as_stack
+from kernelopt.grams.given import as_stack
 from kernelopt.grams.normalized import CenteredStorage, normalized
-from kernelopt.grams.storage import Storage
-from kernelopt.grams.stored import ArrayStorage, IdentityStorage, RankOneStorage
+from kernelopt.grams.storage import EVERY, Storage
+from kernelopt.grams.stored import IdentityStorage, RankOneStorage
 from kernelopt.validation import LARGEST_SQUARED, Array, Index, as_float_array, as_symmetric, shown, whole
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -120,8 +119,8 @@ class Grams:
         ShapeError, NotFiniteError, NotSymmetricError
             If it is no such array; the message names the matrix and the entry.
         """
-        given = as_stack(array)
-        return of_given(given, None if names is None else as_names(names, len(given.array)))
+        storage: Storage = as_stack(array)
+        return Grams(storage if names is None else storage.renamed(as_names(names, len(storage))))
 
     @staticmethod
     def from_kernels(kernels: Sequence[KernelFunction], X: Any) -> Grams:
@@ -179,7 +178,7 @@ class Grams:
 
     def block(self, rows: Any) -> Grams:
         """Return the stack on the points `rows`: a slice or an index array."""
-        chosen = chosen_positions(self.storage, rows, "points", "Grams.block", "rows")
+        chosen = positions(self.storage, rows, "points", "Grams.block", "rows", least=1)
         return Grams(self.storage.block(rows if isinstance(rows, slice) else chosen))
 
     def subset(self, indices: Any) -> Grams:
@@ -210,7 +209,7 @@ class Grams:
         >>> grams.subset([2, 0])
         Grams(2 kernels on 2 points: laplacian(width=2.0), linear())
         """
-        part = self.storage.subset(chosen_positions(self.storage, indices, "kernels", "Grams.subset"))
+        part = self.storage.subset(positions(self.storage, indices, "kernels", "Grams.subset", least=1))
         return self if part is self.storage else Grams(part)
 
     @in_memory
@@ -242,7 +241,7 @@ class Grams:
         >>> ko.Grams.from_kernels([ko.linear()], [[1.0], [2.0], [3.0]]).rows([2])
         array([[[3., 6., 9.]]])
         """
-        return self.storage.rows(positions(indices, self.n_points, "points", "Grams.rows"))
+        return self.storage.between(positions(self.storage, indices, "points", "Grams.rows"), EVERY)
 
     @property
     def diagonals(self) -> Array:
@@ -413,11 +412,4 @@ class Grams:
 
 def as_grams(grams: Grams | ArrayLike, what: str = "grams") -> Grams:
     """Return `grams`, a `Grams` or an (m, N, N) array, as a `Grams`; messages name the argument `what`."""
-    if isinstance(grams, Grams):
-        return grams
-    return of_given(as_stack(grams, what))
-
-
-def of_given(given: GivenStack, names: Sequence[str] | None = None) -> Grams:
-    """Return a stack that was given as an array, after its check."""
-    return Grams(ArrayStorage(given.array, names, given.largest, given.assumes))
+    return grams if isinstance(grams, Grams) else Grams(as_stack(grams, what))

@@ -15,6 +15,7 @@ least |f^(k)(a)| a^k / k!. Hence the error is at most 2 ((b - a) / 4a)^k f(0) <=
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
 from typing import Any
@@ -31,17 +32,30 @@ from kernelopt.numerics.rounding import UNIT
 from kernelopt.running import check
 from kernelopt.validation import Array, Index
 
-CELL_BITS = 4  # of the mantissa: 16 cells for each factor of two
 POWERS = 9  # t^0, ..., t^8
-MOST_OCTAVES = 6  # of the cells: distances below them are rare, and evaluated one by one
-NEAREST, MARGIN = 2e-3, 1.25  # share of a sample that is below all cells; factor beside its extremes
-COEFFICIENT_ROUNDINGS = 350  # see `coefficients`
-# Of a sum over the moments of all cells, of the coefficients, and of values, powers and sums of parts.
-MOST_ROUNDINGS = POWERS * ((MOST_OCTAVES << CELL_BITS) + 2) + COEFFICIENT_ROUNDINGS + 64
-FEWEST_POINTS = 256  # measured: below them every function is evaluated for every pair
-TILE = 512  # rows and columns of the distances that are computed at a time: 2 MB
-SAMPLED = 32  # rows whose distances tell where the cells are
-INTEGERS = {4: (np.int32, 23 - CELL_BITS), 8: (np.int64, 52 - CELL_BITS)}  # the bits after the cell's
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The numbers of the method."""
+
+    cell_bits: int = 4  # of the mantissa: 16 cells for each factor of two
+    most_octaves: int = 6  # of the cells: distances below them are rare, and evaluated one by one
+    nearest: float = 2e-3  # share of a sample that is below all cells
+    margin: float = 1.25  # factor beside the extremes of the sample
+    coefficient_roundings: int = 350  # see `coefficients`
+    fewest_points: int = 256  # measured: below them every function is evaluated for every pair
+    tile: int = 512  # rows and columns of the distances that are computed at a time: 2 MB
+    sampled: int = 32  # rows whose distances tell where the cells are
+
+    @property
+    def most_roundings(self) -> int:
+        """Roundings of a sum over all moments, of coefficients, and of values, powers and sums of parts."""
+        moments = POWERS * ((self.most_octaves << self.cell_bits) + 2)
+        return moments + self.coefficient_roundings + 64
+
+
+SETTINGS = Settings()
 
 
 class Interpolation:
@@ -57,20 +71,22 @@ class Interpolation:
 
     def __init__(self, at: Callable[[Array], Array], sample: NDArray[Any]) -> None:
         self.at = at
-        self._integer, self._shift = INTEGERS[sample.itemsize]
+        # the bits after those that number the cell
+        bits = 23 if sample.itemsize == 4 else 52
+        self._integer = np.dtype(f"i{sample.itemsize}")
+        self._shift = bits - SETTINGS.cell_bits
         found = sample[sample > 0]
-        high = MARGIN * found.max(initial=0.0) or 1.0
-        low = max(np.quantile(found, NEAREST) / MARGIN, high / 2.0**MOST_OCTAVES) if found.size else high
-        ends = np.array([low, high], dtype=sample.dtype).view(self._integer) >> self._shift
+        high = SETTINGS.margin * found.max(initial=0.0) or 1.0
+        lowest = np.quantile(found, SETTINGS.nearest) / SETTINGS.margin if found.size else high
+        low = max(lowest, high / 2.0**SETTINGS.most_octaves)
+        ends: Index = np.array([low, high], dtype=sample.dtype).view(self._integer) >> self._shift
         self._first = int(ends[0])
         edges = np.arange(ends[0], ends[1] + 2, dtype=self._integer) << self._shift
         a, h = (edges.view(sample.dtype)[part].astype(float) for part in (slice(-1), slice(1, None)))
         h = (h - a) / 2
         self._centres, self._halves = a + h, h
-        self._coefficients, self._cells = (
-            coefficients(self._values(nodes())).reshape(-1, h.size * POWERS),
-            h.size,
-        )
+        self._cells = h.size
+        self._coefficients = coefficients(self._values(nodes())).reshape(-1, h.size * POWERS)
 
     def _values(self, t: Array) -> Array:
         """Return the functions at the places t in [-1, 1] of all cells, shape (m, cells, len(t))."""
@@ -93,7 +109,7 @@ class Interpolation:
         errors, sizes = np.abs(self._values(t) - polynomials), self.at(np.zeros(1))[:, 0]
         for m, name in tested.items():
             largest = float(errors[m].max())
-            if not largest <= MOST_ROUNDINGS * UNIT * sizes[m]:
+            if not largest <= SETTINGS.most_roundings * UNIT * sizes[m]:
                 cell = int(errors[m].max(axis=1).argmax())
                 raise InputError(
                     f"{name} must be completely monotone, as its profile says, got a function that differs "
@@ -171,7 +187,7 @@ def is_worthwhile(rows: int, columns: int, n: int) -> bool:
     not enlarge them: where f is completely monotone, the absolute values of their coefficients add up to
     f(a) <= f(0), as those of the Taylor series, up to 1e-12 f(0).
     """
-    return min(rows, columns) >= FEWEST_POINTS and columns + MOST_ROUNDINGS <= n
+    return min(rows, columns) >= SETTINGS.fewest_points and columns + SETTINGS.most_roundings <= n
 
 
 def interpolated_images(
@@ -206,18 +222,18 @@ def interpolated_images(
     position = np.full(1 + max(rows.max(), columns.max()), -1)
     position[columns] = np.arange(columns.size)
     own = position[rows]
-    sample = distances(place(rows[:: max(1, rows.size // SAMPLED)]), right, metric)
+    sample = distances(place(rows[:: max(1, rows.size // SETTINGS.sampled)]), right, metric)
     interpolation = Interpolation(partial(values_of, profiles), sample)
     if tested:
         interpolation.check(tested)
-    tiles = [slice(start, start + TILE) for start in range(0, columns.size, TILE)]
+    tiles = [slice(start, start + SETTINGS.tile) for start in range(0, columns.size, SETTINGS.tile)]
     found = np.zeros((len(profiles), rows.size))
     waiting: dict[int, Array] = {}  # moments of later rows, from the columns before them
-    for top in range(0, rows.size, TILE):
-        part = slice(top, top + TILE)
+    for top in range(0, rows.size, SETTINGS.tile):
+        part = slice(top, top + SETTINGS.tile)
         left = right[part] if symmetric else place(rows[part])
         moments = waiting.pop(top) if top in waiting else interpolation.moments(len(left))
-        for tile in tiles[top // TILE if symmetric else 0 :]:
+        for tile in tiles[top // SETTINGS.tile if symmetric else 0 :]:
             check()
             D = distances(left, right[tile], metric)
             same = np.flatnonzero((own[part] >= tile.start) & (own[part] < tile.stop))

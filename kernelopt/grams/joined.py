@@ -9,29 +9,14 @@ from typing import Any
 import numpy as np
 
 from kernelopt.grams.caching import cached_array
-from kernelopt.grams.normalized import ScaledStorage
-from kernelopt.grams.storage import Storage
-from kernelopt.grams.stored import IdentityStorage, RankOneStorage
+from kernelopt.grams.storage import Points, Storage
 from kernelopt.validation import Array, Index
 
 
-def joined(parts: Sequence[tuple[Array, Storage]]) -> Storage:
-    """Return the matrices of all parts, each times its positive factor; see `join`."""
-    scaled = [multiplied(part, c) for c, part in parts]
-    if len(scaled) == 1:
-        return scaled[0]
-    return JoinedStorage(
-        [p for part in scaled for p in (part.parts if isinstance(part, JoinedStorage) else [part])]
-    )
-
-
-def multiplied(part: Storage, c: Array) -> Storage:
-    """Return the matrices times their positive factors c, shape (m,); by ones, the storage itself."""
-    if (c == 1).all():
-        return part
-    if isinstance(part, JoinedStorage):
-        return JoinedStorage([multiplied(each, c[cut]) for each, cut in part.pieces()])
-    return ScaledStorage(part, 1 / c)
+def one_by_one(storage: Storage, chosen: Index) -> Storage:
+    """Return some matrices of a storage of one, or of one that selects single ones, in any order."""
+    parts = [storage.subset(chosen[k : k + 1]) for k in range(chosen.size)]
+    return storage._sharing(JoinedStorage(parts), chosen)
 
 
 class JoinedStorage(Storage):
@@ -41,6 +26,7 @@ class JoinedStorage(Storage):
         names = [name for part in parts for name in part.names]
         super().__init__(len(names), parts[0].n_points, names)
         self.parts = tuple(parts)
+        self.known_semidefinite = all(part.known_semidefinite for part in parts)
         self._cuts = np.cumsum([0, *map(len, parts)])
 
     def pieces(self) -> list[tuple[Storage, slice]]:
@@ -59,9 +45,6 @@ class JoinedStorage(Storage):
     def factor(self, i: int) -> Array:
         part, j = self._at(i)
         return part.factor(j)
-
-    def rows(self, chosen: Index) -> Array:
-        return np.concatenate([part.rows(chosen) for part in self.parts])
 
     def block(self, rows: slice | Index) -> Storage:
         return JoinedStorage([part.block(rows) for part in self.parts])
@@ -85,8 +68,8 @@ class JoinedStorage(Storage):
         return np.concatenate([part.row_means for part in self.parts])
 
     @property
-    def known_semidefinite(self) -> bool:
-        return all(part.known_semidefinite for part in self.parts)
+    def of_vectors(self) -> bool:
+        return all(part.of_vectors for part in self.parts)
 
     @property
     def rank_bounds(self) -> tuple[int, ...]:
@@ -108,18 +91,21 @@ class JoinedStorage(Storage):
     def images(self, a: Array, points: Index) -> Array:
         return np.concatenate([part.images(a, points) for part in self.parts])
 
-    def between(self, rows: Index, columns: Index) -> Array:
+    def between(self, rows: Points, columns: Points) -> Array:
         return np.concatenate([part.between(rows, columns) for part in self.parts])
 
     def inner(self) -> Array:
         found = np.empty((len(self), len(self)))
-        pieces = self.pieces()
-        for p, (part, cut) in enumerate(pieces):
+        for part, cut in self.pieces():
+            for other, place in self.pieces():
+                if place.start < cut.start:
+                    found[cut, place] = part.inner_with(other)
+                    found[place, cut] = found[cut, place].T
             found[cut, cut] = part.inner()
-            for other, place in pieces[:p]:
-                found[cut, place] = inner_between(part, other)
-                found[place, cut] = found[cut, place].T
         return found
+
+    def inner_with(self, other: Storage) -> Array:
+        return np.concatenate([part.inner_with(other) for part in self.parts])
 
     def entries(self, i: Index, j: Index) -> Array:
         return np.concatenate([part.entries(i, j) for part in self.parts])
@@ -129,15 +115,3 @@ class JoinedStorage(Storage):
 
     def self_similarity(self, X_new: Any) -> Array:
         return np.concatenate([part.self_similarity(X_new) for part in self.parts])
-
-
-def inner_between(left: Storage, right: Storage) -> Array:
-    """Return the Frobenius inner products of the matrices of two storages, shape (m_left, m_right)."""
-    if isinstance(left, IdentityStorage):
-        return np.asarray(right.diagonals.sum(axis=1)[None])  # <I, K> = tr K
-    if isinstance(left, RankOneStorage):
-        return np.stack([(left.V * (K @ left.V)).sum(axis=0) for K in right], axis=1)  # <vv', K> = v'Kv
-    if isinstance(right, IdentityStorage | RankOneStorage):
-        return inner_between(right, left).T
-    flat = [np.asarray(part).reshape(len(part), -1) for part in (left, right)]
-    return np.asarray(flat[0] @ flat[1].T)

@@ -9,7 +9,9 @@ from numpy.typing import ArrayLike
 
 from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.grams.grams import Grams, as_grams
-from kernelopt.grams.joined import joined
+from kernelopt.grams.joined import JoinedStorage
+from kernelopt.grams.normalized import ScaledStorage
+from kernelopt.grams.storage import Storage
 from kernelopt.validation import Array, as_float_array, as_list, shown
 
 
@@ -66,8 +68,20 @@ def join(parts: Sequence[tuple[ArrayLike, Grams]]) -> Grams:
             f"the stacks must be on the same points, got {sizes} points in join. "
             "Take the common ones of each with grams.block(rows)."
         )
-    total = joined([(as_factors(factor, len(grams)), grams.storage) for factor, grams in parts])
-    return next((grams for _, grams in parts if grams.storage is total), Grams(total))
+    scaled = [multiplied(grams.storage, as_factors(factor, len(grams))) for factor, grams in parts]
+    if len(scaled) == 1:
+        return parts[0][1] if scaled[0] is parts[0][1].storage else Grams(scaled[0])
+    flat = [p for part in scaled for p in (part.parts if isinstance(part, JoinedStorage) else [part])]
+    return Grams(JoinedStorage(flat))
+
+
+def multiplied(part: Storage, c: Array) -> Storage:
+    """Return the matrices times their positive factors c, shape (m,); by ones, the storage itself."""
+    if (c == 1).all():
+        return part
+    if isinstance(part, JoinedStorage):
+        return JoinedStorage([multiplied(each, c[cut]) for each, cut in part.pieces()])
+    return ScaledStorage(part, 1 / c)
 
 
 def as_factors(factor: ArrayLike, m: int) -> Array:

@@ -11,8 +11,8 @@ import numpy as np
 
 from kernelopt.errors import InputError, NotPSDError
 from kernelopt.grams.caching import BoundedCache, all_cached, cached_array
-from kernelopt.grams.storage import Storage
-from kernelopt.numerics.factors import RANK_TOLERANCE
+from kernelopt.grams.storage import Points, Storage
+from kernelopt.numerics.decompositions import RANK_TOLERANCE
 from kernelopt.validation import Array, Index, one_of
 
 
@@ -63,6 +63,7 @@ class ChangedStorage(Storage):
     def __init__(self, base: Storage, whole: Storage | None = None, points: Index | None = None) -> None:
         super().__init__(len(base), base.n_points, base.names)
         self.base, self.whole = base, base if whole is None else whole
+        self.known_semidefinite = base.known_semidefinite
         self.points = np.arange(base.n_points) if points is None else points
 
     @property
@@ -98,11 +99,8 @@ class ChangedStorage(Storage):
         numbers = self.numbers[i]
         return self.changed(self.base.gram(i), numbers[:, None], numbers)
 
-    def rows(self, chosen: Index) -> Array:
-        return self.changed(self.base.rows(chosen), self.numbers[:, chosen, None], self.numbers[:, None, :])
-
-    def between(self, rows: Index, columns: Index) -> Array:
-        left, right = self.numbers[:, rows, None], self.numbers[:, None, columns]
+    def between(self, rows: Points, columns: Points) -> Array:
+        left, right = self.numbers[:, rows][:, :, None], self.numbers[:, columns][:, None, :]
         return self.changed(self.base.between(rows, columns), left, right)
 
     def entries(self, i: Index, j: Index) -> Array:
@@ -111,10 +109,6 @@ class ChangedStorage(Storage):
     @cached_array
     def diagonals(self) -> Array:
         return self.changed_own(self.base.diagonals, self.numbers)
-
-    @property
-    def known_semidefinite(self) -> bool:
-        return self.base.known_semidefinite
 
     @property
     def rank_bounds(self) -> tuple[int, ...]:
@@ -290,8 +284,9 @@ class SphericalStorage(ChangedStorage):
     def _at_hand(self, i: int) -> bool:
         return i in self._cache
 
-    def images(self, a: Array, points: Index) -> Array:
-        return super().images(a, points) if all_cached(self.shape) else self._partial_images(a, points)
+    @property
+    def pointwise(self) -> bool:  # type: ignore[override]
+        return not all_cached(self.shape)
 
     @property
     def magnitudes(self) -> Array:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from kernelopt.errors import ConvergenceWarning, InputError, ShapeError
 from kernelopt.grams.given import as_squares
 from kernelopt.grams.grams import Grams, as_grams
-from kernelopt.numerics.factors import RANK_TOLERANCE, pseudoinverse
+from kernelopt.numerics.decompositions import RANK_TOLERANCE, pseudoinverse
 from kernelopt.numerics.nearest_correlation import nearest_correlation
 from kernelopt.validation import PSD_TOLERANCE, Array, as_float_array, one_of
 

@@ -11,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelopt.errors import InputError
-from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, chunks, pieces, read_only
-from kernelopt.numerics.factors import pivoted_cholesky
+from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, pieces, read_only
+from kernelopt.numerics.decompositions import pivoted_cholesky
 from kernelopt.running import check
 from kernelopt.validation import Array, Index, row_maxima
 
 Mask: TypeAlias = NDArray[np.bool_]
+Points: TypeAlias = Index | slice  # in a block of entries
+
+EVERY = slice(None)  # all points
 
 
 def numbered(names: Sequence[str]) -> tuple[str, ...]:
@@ -44,8 +47,8 @@ class Storage(ABC):
 
     `Grams` documents the operations and checks their arguments: indices are integers in 0..N-1 (0..m-1),
     weights are a vector of m numbers, and alpha is a vector of at most N numbers. A form that can compute
-    single rows overrides `rows`, which is used for matrices that are too large to cache. Several threads may
-    read one storage. Cached arrays are read-only.
+    single entries overrides `between`, which is used for matrices that are too large to cache. Several
+    threads may read one storage. Cached arrays are read-only.
     """
 
     assumes: tuple[str, ...] = ()
@@ -54,8 +57,13 @@ class Storage(ABC):
     origin: tuple[Storage, Index] | None = None
     """For a subset: the storage it was taken from, and the positions of its matrices there."""
 
-    _applied: tuple[Array, Array] | None = None  # the last alpha, and its images
-    _partial: tuple[Array, Array, Mask] | None = None  # the last alpha, images, and where they are known
+    known_semidefinite: bool = False
+    """Whether the matrices are positive semidefinite by construction."""
+
+    pointwise: bool = False
+    """Whether entries of images are computed one by one where not all are asked for."""
+
+    _last: tuple[Array, Array, Mask] | None = None  # the last alpha, its images, and which are known
 
     def __init__(self, m: int, n_points: int, names: Sequence[str] | None = None) -> None:
         self.shape: tuple[int, int, int] = (m, n_points, n_points)
@@ -68,8 +76,7 @@ class Storage(ABC):
         return {
             k: v
             for k, v in state.items()
-            if k not in ("origin", "_applied", "_partial")
-            and not isinstance(getattr(type(self), k, None), cached_array)
+            if k not in ("origin", "_last") and not isinstance(getattr(type(self), k, None), cached_array)
         }
 
     @abstractmethod
@@ -123,8 +130,8 @@ class Storage(ABC):
         return part if part.names == names else part.renamed(names)
 
     def _subset(self, chosen: Index) -> Storage:
-        """Compute the result of `subset`. Forms override it where they can select many matrices at once."""
-        return self._sharing(ChosenStorage(self, chosen), chosen)
+        """Compute the result of `subset`; see `joined.one_by_one`."""
+        raise NotImplementedError
 
     def _sharing(self, part: Storage, chosen: Index) -> Storage:
         """Let a new storage of the matrices `chosen` share the cache of this one."""
@@ -132,19 +139,14 @@ class Storage(ABC):
         part._factors = self._factors.part(chosen)
         return part
 
-    def rows(self, chosen: Index) -> Array:
-        """Return the rows `chosen` of all matrices, shape (m, len(chosen), N)."""
-        return np.stack([K[chosen] for K in self])
+    def between(self, rows: Points, columns: Points) -> Array:
+        """Return the entries at all pairs of rows and columns, shape (m, count of rows, count of columns)."""
+        return np.stack([K[rows][:, columns] for K in self])
 
     @cached_array
     def diagonals(self) -> Array:
         """The diagonals, shape (m, N)."""
         return np.stack([np.diag(K).copy() for K in self])  # a view would keep the whole matrix in memory
-
-    @property
-    def known_semidefinite(self) -> bool:
-        """Whether the matrices are positive semidefinite by construction."""
-        return False
 
     @property
     def magnitudes(self) -> Array:
@@ -159,7 +161,10 @@ class Storage(ABC):
         """The largest absolute value in each row, shape (m, N)."""
         if all_cached(self.shape):
             return np.stack([row_maxima(K) for K in self])
-        return np.concatenate([row_maxima(rows) for rows in self._all_rows()], axis=1)
+        found = np.empty(self.shape[:2])
+        for part in pieces(self.n_points, found.size):
+            found[:, part] = row_maxima(self.between(part, EVERY))
+        return found
 
     @cached_array
     def row_means(self) -> Array:
@@ -180,17 +185,38 @@ class Storage(ABC):
         return total
 
     def apply(self, a: Array) -> Array:
-        """Return (K_i a)_i, shape (m, N), from the cache if a is the last one that was asked for."""
-        last, known = self._applied, self._known_images(a)
-        if last is not None and np.array_equal(a, last[0]):
-            return last[1]
-        images = read_only(self._apply(a) if known is None else self._completed(a, *known, ~known[1]))
-        self._applied, self._partial = (a.copy(), images), None
-        return images
+        """Return (K_i a)_i, shape (m, N), from the cache if a is the last vector that was asked for."""
+        return self._remembered(a, np.ones(self.n_points, dtype=bool))
 
     def images(self, a: Array, points: Index) -> Array:
         """Return the entries `points` of (K_i a)_i, shape (m, len(points))."""
-        return np.asarray(self.apply(a)[:, points])
+        wanted = np.full(self.n_points, not self.pointwise)
+        wanted[points] = True
+        return np.asarray(self._remembered(a, wanted)[:, points])
+
+    def _remembered(self, a: Array, wanted: Mask) -> Array:
+        """Return (K_i a)_i with the entries `wanted`; those of the last alpha are not computed again."""
+        images, known = self._known_images(a) or (np.zeros(self.shape[:2]), np.zeros_like(wanted))
+        missing = np.flatnonzero(wanted & ~known)
+        if missing.size == self.n_points:
+            images = self._apply(a)
+        elif missing.size:
+            images = images.copy()  # another thread may read the old ones
+            images[:, missing] = self._images(a, missing)
+        images = read_only(images)
+        self._last = a.copy(), images, known | wanted
+        return images
+
+    def _known_images(self, a: Array) -> tuple[Array, Mask] | None:
+        """Return the images of the last alpha and the mask of their known entries, if a is the last one."""
+        last = self._last
+        if last is not None and np.array_equal(a, last[0]):
+            return last[1:]
+        if self.origin is None:
+            return None
+        whole, chosen = self.origin
+        known = whole._known_images(a)
+        return known and (known[0][chosen], known[1])
 
     def image(self, w: Array, a: Array) -> Array:
         """Return sum_i w_i K_i a, shape (N,)."""
@@ -201,41 +227,6 @@ class Storage(ABC):
         support, unit = np.flatnonzero(a), power_of_two(a)
         return np.asarray((self.images(a, support) @ (a[support] / unit)) * unit)
 
-    def _partial_images(self, a: Array, points: Index) -> Array:
-        """Compute the result of `images` where single entries cost less than all.
-
-        What was computed for the last alpha is kept, for `images` and `apply` of the same alpha.
-        """
-        nothing: tuple[Array, Mask] = np.zeros(self.shape[:2]), np.zeros(self.n_points, dtype=bool)
-        known = self._known_images(a) or nothing
-        wanted = np.zeros(self.n_points, dtype=bool)
-        wanted[points] = True
-        images = self._completed(a, *known, wanted)
-        self._partial = a.copy(), images, known[1] | wanted
-        return np.asarray(images[:, points])
-
-    def _known_images(self, a: Array) -> tuple[Array, Mask] | None:
-        """Return the images of the last alpha and the mask of their known entries, if a is the last one."""
-        applied, partial = self._applied, self._partial
-        if applied is not None and np.array_equal(a, applied[0]):
-            return applied[1], np.ones(self.n_points, dtype=bool)
-        if partial is not None and np.array_equal(a, partial[0]):
-            return partial[1], partial[2]
-        if self.origin is None:
-            return None
-        whole, chosen = self.origin
-        known = whole._known_images(a)
-        return None if known is None else (known[0][chosen], known[1])
-
-    def _completed(self, a: Array, images: Array, known: Mask, wanted: Mask) -> Array:
-        """Return the images with the entries that are wanted and not known."""
-        missing = np.flatnonzero(wanted & ~known)
-        if not missing.size:
-            return images
-        images = images.copy()  # another thread may read the old ones
-        images[:, missing] = self._images(a, missing)
-        return images
-
     def _images(self, a: Array, points: Index) -> Array:
         """Compute entries of the images, from the entries of the matrices at few points each time."""
         support = np.flatnonzero(a)
@@ -244,10 +235,6 @@ class Storage(ABC):
             found[:, part] = self.between(points[part], support) @ a[support]
         return found
 
-    def between(self, rows: Index, columns: Index) -> Array:
-        """Return the entries at all pairs of rows and columns, shape (m, len(rows), len(columns))."""
-        return self.rows(rows)[:, :, columns]
-
     def _apply(self, a: Array) -> Array:
         """Compute the result of `apply`, by symmetry from the rows of the support if that is less."""
         support = np.flatnonzero(a)
@@ -255,9 +242,9 @@ class Storage(ABC):
         if all_cached(self.shape) and (at_hand or support.size > self.n_points / 2):
             return np.stack([K[:, : a.size] @ a for K in self])
         images = np.zeros(self.shape[:2])
-        for part in chunks(self.shape, support.size):
+        for part in pieces(support.size, images.size):
             chosen = support[part]
-            for image, rows in zip(images, self.rows(chosen), strict=True):
+            for image, rows in zip(images, self.between(chosen, EVERY), strict=True):
                 image += a[chosen] @ rows
         return images
 
@@ -265,15 +252,21 @@ class Storage(ABC):
         """Whether `gram(i)` takes no evaluation. Forms that evaluate matrices override it."""
         return True
 
-    def _all_rows(self) -> Iterator[Array]:
-        """Return the rows of all matrices, as many at a time as memory allows."""
-        points = np.arange(self.n_points)
-        return (self.rows(points[chunk]) for chunk in chunks(self.shape))
-
     def inner(self) -> Array:
         """Return the Frobenius inner products <K_i, K_j>, shape (m, m)."""
-        flat = np.asarray(self).reshape(len(self), -1)
-        return flat @ flat.T
+        return self.inner_with(self)
+
+    @property
+    def of_vectors(self) -> bool:
+        """Whether `inner_with` needs no product of whole matrices."""
+        return False
+
+    def inner_with(self, other: Storage) -> Array:
+        """Return the Frobenius inner products of these matrices with others, shape (m, m of the others)."""
+        if other.of_vectors:
+            return other.inner_with(self).T
+        flat = [np.asarray(part).reshape(len(part), -1) for part in (self, other)]
+        return np.asarray(flat[0] @ flat[1].T)
 
     def entries(self, i: Index, j: Index) -> Array:
         """Return the entries at rows i and columns j of all matrices, shape (m, len(i))."""
@@ -299,41 +292,3 @@ class Storage(ABC):
             f"similarities of new points need kernel functions, got {self.described()}. Evaluate the kernels "
             "between each new point and itself yourself, or make the stack with Grams.from_kernels."
         )
-
-
-class ChosenStorage(Storage):
-    """Some matrices of a storage that cannot select several of its matrices at once."""
-
-    def __init__(self, whole: Storage, chosen: NDArray[np.intp]) -> None:
-        super().__init__(len(chosen), whole.n_points, [whole.names[i] for i in chosen])
-        self.whole, self.chosen = whole, chosen
-
-    def gram(self, i: int) -> Array:
-        return self.whole.gram(int(self.chosen[i]))
-
-    def factor(self, i: int) -> Array:
-        return self.whole.factor(int(self.chosen[i]))
-
-    def _at_hand(self, i: int) -> bool:
-        return self.whole._at_hand(int(self.chosen[i]))
-
-    @property
-    def known_semidefinite(self) -> bool:
-        return self.whole.known_semidefinite
-
-    @property
-    def rank_bounds(self) -> tuple[int, ...]:
-        bounds = self.whole.rank_bounds
-        return tuple(bounds[i] for i in self.chosen)
-
-    def block(self, rows: slice | Index) -> Storage:
-        return self.whole.block(rows).subset(self.chosen)
-
-    def between(self, rows: Index, columns: Index) -> Array:
-        return np.asarray(self.whole.between(rows, columns)[self.chosen])
-
-    def cross(self, X_new: Any) -> Array:
-        return np.asarray(self.whole.cross(X_new)[self.chosen])
-
-    def self_similarity(self, X_new: Any) -> Array:
-        return np.asarray(self.whole.self_similarity(X_new)[self.chosen])

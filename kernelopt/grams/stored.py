@@ -9,10 +9,10 @@ import numpy as np
 
 from kernelopt.errors import ShapeError
 from kernelopt.grams.caching import cached_array, read_only
-from kernelopt.grams.storage import Storage, power_of_two
+from kernelopt.grams.joined import one_by_one
+from kernelopt.grams.storage import Points, Storage, power_of_two
 from kernelopt.numerics.compiling import compiled, is_loaded
-from kernelopt.numerics.decompositions import PRODUCT
-from kernelopt.numerics.rows import add_rows, gather
+from kernelopt.numerics.decompositions import SECONDS
 from kernelopt.running import check
 from kernelopt.validation import Array, Floats, Index, Mask, plain, shown
 
@@ -53,10 +53,9 @@ class ArrayStorage(Storage):
     def gram(self, i: int) -> Array:
         return np.asarray(self.array[i], dtype=np.float64)
 
-    def rows(self, chosen: Index) -> Array:
-        return np.asarray(self.array[:, chosen], dtype=np.float64)
-
-    def between(self, rows: Index, columns: Index) -> Array:
+    def between(self, rows: Points, columns: Points) -> Array:
+        if isinstance(rows, slice) or isinstance(columns, slice):
+            return np.asarray(self.array[:, rows][:, :, columns], dtype=np.float64)
         if self.array.size < COMPILED_ENTRIES and not is_loaded():
             return np.asarray(self.array.take(rows, 1).take(columns, 2), dtype=np.float64)
         found = np.empty((len(self), rows.size, columns.size))
@@ -66,7 +65,7 @@ class ArrayStorage(Storage):
     def _subset(self, chosen: Index) -> Storage:
         steps = np.unique(np.diff(chosen))
         if steps.size > 1 or not (steps > 0).all():
-            return super()._subset(chosen)  # a slice of the array needs no copy, other indices would
+            return one_by_one(self, chosen)  # a slice of the array needs no copy, other indices would
         part = slice(chosen[0], chosen[-1] + 1, int(steps[0]) if steps.size else 1)
         return self._sharing(self._of(self.array[part], self.names[part]), chosen)
 
@@ -121,6 +120,8 @@ class ArrayStorage(Storage):
 class RankOneStorage(Storage):
     """The matrices v_i v_i' of the columns of V."""
 
+    known_semidefinite = of_vectors = True
+
     def __init__(self, V: Array, names: Sequence[str] | None = None) -> None:
         super().__init__(V.shape[1], V.shape[0], names or [f"v{i} v{i}'" for i in range(V.shape[1])])
         self.V = read_only(V)
@@ -128,8 +129,8 @@ class RankOneStorage(Storage):
     def gram(self, i: int) -> Array:
         return np.outer(self.V[:, i], self.V[:, i])
 
-    def rows(self, chosen: Index) -> Array:
-        return np.asarray(self.V[chosen].T[:, :, None] * self.V.T[:, None, :])
+    def between(self, rows: Points, columns: Points) -> Array:
+        return np.asarray(self.V[rows].T[:, :, None] * self.V[columns].T[:, None, :])
 
     def block(self, rows: slice | Index) -> Storage:
         return RankOneStorage(self.V[rows], self.names)
@@ -142,15 +143,11 @@ class RankOneStorage(Storage):
         return (self.V**2).T
 
     @property
-    def known_semidefinite(self) -> bool:
-        return True
-
-    @property
     def rank_bounds(self) -> tuple[int, ...]:
         return (1,) * len(self)
 
     def combine(self, w: Array) -> Array:
-        check(PRODUCT * float(self.V.size) * self.n_points)
+        check(SECONDS.product * float(self.V.size) * self.n_points)
         return np.asarray((self.V * w) @ self.V.T)
 
     def _apply(self, a: Array) -> Array:
@@ -167,9 +164,10 @@ class RankOneStorage(Storage):
     def entries(self, i: Index, j: Index) -> Array:
         return np.asarray((self.V[i] * self.V[j]).T)
 
-    def inner(self) -> Array:
-        products: Array = (self.V.T @ self.V) ** 2
-        return products
+    def inner_with(self, other: Storage) -> Array:
+        if isinstance(other, RankOneStorage):
+            return np.asarray((self.V.T @ other.V) ** 2)
+        return np.stack([(self.V * (K @ self.V)).sum(axis=0) for K in other], axis=1)  # <vv', K> = v'Kv
 
     def factor(self, i: int) -> Array:
         return self.V[:, i : i + 1]
@@ -178,19 +176,23 @@ class RankOneStorage(Storage):
 class IdentityStorage(Storage):
     """The single matrix I. Its kernel is k(x, z) = 1 if x and z are the same point, else 0."""
 
+    known_semidefinite = of_vectors = True
+
     def __init__(self, n_points: int) -> None:
         super().__init__(1, n_points, ["I"])
 
     def gram(self, i: int) -> Array:
         return np.eye(self.n_points)
 
-    def rows(self, chosen: Index) -> Array:
-        unit = np.zeros((1, chosen.size, self.n_points))
-        unit[0, np.arange(chosen.size), chosen] = 1.0
-        return unit
+    def between(self, rows: Points, columns: Points) -> Array:
+        every = np.arange(self.n_points)
+        return np.asarray(every[rows][:, None] == every[columns], dtype=float)[None]
 
     def block(self, rows: slice | Index) -> Storage:
         return IdentityStorage(len(np.arange(self.n_points)[rows]))
+
+    def _subset(self, chosen: Index) -> Storage:
+        return one_by_one(self, chosen)
 
     @cached_array
     def diagonals(self) -> Array:
@@ -199,15 +201,11 @@ class IdentityStorage(Storage):
     def _apply(self, a: Array) -> Array:
         return np.pad(a, (0, self.n_points - a.size))[None]
 
-    def inner(self) -> Array:
-        return np.full((1, 1), float(self.n_points))
+    def inner_with(self, other: Storage) -> Array:
+        return np.asarray(other.diagonals.sum(axis=1)[None])  # <I, K> = tr K
 
     def entries(self, i: Index, j: Index) -> Array:
         return np.asarray(i == j, dtype=float)[None]
-
-    @property
-    def known_semidefinite(self) -> bool:
-        return True
 
     def factor(self, i: int) -> Array:
         return np.eye(self.n_points)
@@ -228,3 +226,33 @@ class IdentityStorage(Storage):
                 "Pass an array of shape (n_new, d), or a list of nodes."
             )
         return len(points)
+
+
+def add_rows(rows: Array, slots: Index, steps: Array, images: Array) -> None:
+    """Add sum_i steps_i rows[m, slots_i] to images[m] for every m, four rows at a time.
+
+    The loop is to be `compiled`. Rows in single precision are converted entry by entry, so that products and
+    sums are doubles.
+    """
+    n = rows.shape[2]
+    for m in range(rows.shape[0]):
+        i = 0
+        while i + 3 < slots.size:
+            p, q, r, s = slots[i], slots[i + 1], slots[i + 2], slots[i + 3]
+            u, v, w, x = steps[i], steps[i + 1], steps[i + 2], steps[i + 3]
+            for j in range(n):
+                images[m, j] += u * rows[m, p, j] + v * rows[m, q, j] + w * rows[m, r, j] + x * rows[m, s, j]
+            i += 4
+        while i < slots.size:
+            for j in range(n):
+                images[m, j] += steps[i] * rows[m, slots[i], j]
+            i += 1
+
+
+def gather(matrices: Array, rows: Index, columns: Index, found: Array) -> None:
+    """Write the entries matrices[m, rows_i, columns_j] to `found`. The loop is to be `compiled`."""
+    for m in range(matrices.shape[0]):
+        for i in range(rows.size):
+            row, to = matrices[m, rows[i]], found[m, i]
+            for j in range(columns.size):
+                to[j] = row[np.uint64(columns[j])]  # numba looks for a sign of other indices

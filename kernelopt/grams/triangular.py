@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lapack
 
-from kernelopt.grams.caching import all_cached, chunks
+from kernelopt.grams.caching import all_cached, pieces
 from kernelopt.grams.grams import Grams
-from kernelopt.grams.joined import JoinedStorage
 from kernelopt.grams.normalized import ScaledStorage
-from kernelopt.grams.storage import Storage
-from kernelopt.grams.stored import IdentityStorage, RankOneStorage
+from kernelopt.grams.storage import EVERY, Storage
 from kernelopt.validation import Array
 
 BLOCK_BYTES = 500_000
@@ -51,15 +49,15 @@ def factored(storage: Storage) -> Array:
     """Return the triangular factor of the matrices of a storage; see `triangle`."""
     if isinstance(storage, ScaledStorage):
         return factored(storage.base) / storage.constants
-    short = by_cosines(storage) if of_vectors(storage) else None
+    short = by_cosines(storage) if storage.of_vectors else None
     if short is not None:
         return short
     m, N, _ = storage.shape
     cached = list(storage) if all_cached(storage.shape) else None
     step = 1 + max(BLOCK_BYTES // (8 * m * N), TALL * m // N)
     R = np.zeros((0, m))
-    for chunk in chunks(storage.shape):
-        strips = storage.rows(np.arange(N)[chunk]) if cached is None else [K[chunk] for K in cached]
+    for chunk in pieces(N, m * N):
+        strips = storage.between(chunk, EVERY) if cached is None else [K[chunk] for K in cached]
         for start in range(chunk.start, chunk.stop, step):
             part = slice(start - chunk.start, start - chunk.start + step)
             R = extended(R, [strip[part] for strip in strips], start)
@@ -82,13 +80,6 @@ def extended(R: Array, strips: list[Array], start: int) -> Array:
     # numpy's qr copies the matrix twice, which takes longer than the factorisation.
     upper = lapack.dgeqrf(stacked.T, lwork=PANEL * m, overwrite_a=1)[0]
     return np.asarray(np.triu(upper[:m]))
-
-
-def of_vectors(storage: Storage) -> bool:
-    """Whether the inner products of the matrices are known without the matrices."""
-    if isinstance(storage, JoinedStorage):
-        return all(of_vectors(part) for part in storage.parts)
-    return isinstance(storage, RankOneStorage | IdentityStorage)
 
 
 def by_cosines(storage: Storage) -> Array | None:

@@ -13,7 +13,7 @@ from kernelopt.grams.evaluated import KernelStorage
 from kernelopt.grams.grams import Grams
 from kernelopt.grams.joined import JoinedStorage
 from kernelopt.grams.normalized import CenteredStorage, ChangedStorage, ScaledStorage, SphericalStorage
-from kernelopt.grams.storage import ChosenStorage, Storage
+from kernelopt.grams.storage import Storage
 from kernelopt.grams.stored import IdentityStorage
 from kernelopt.kernels import Kernel
 from kernelopt.records import record
@@ -30,8 +30,6 @@ def leaves(storage: Storage) -> Iterator[Storage]:
                 yield from leaves(part)
         case ChangedStorage():
             yield from leaves(storage.base)
-        case ChosenStorage():
-            yield from leaves(storage.whole)
         case _:
             yield storage
 
@@ -73,12 +71,6 @@ def scaled(base: Storage, constants: Annotated[Array, "m"]) -> Storage:
 def spherical(base: Storage) -> Storage:
     """Return the matrices of a storage, normalised by their diagonals."""
     return SphericalStorage(base)
-
-
-@record("chosen", ChosenStorage)
-def chosen(whole: Storage, chosen: Annotated[Index, "m"]) -> Storage:
-    """Return some of the matrices of a storage."""
-    return whole.subset(as_indices(chosen, len(whole), "chosen", "kernels"))
 
 
 def centred_parts(storage: CenteredStorage) -> dict[str, Any]:

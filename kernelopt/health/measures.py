@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike
 
 from kernelopt.errors import LabelError, ShapeError
 from kernelopt.grams import Grams
-from kernelopt.grams.caching import chunks
-from kernelopt.numerics.decompositions import extreme_eigenvalues
-from kernelopt.numerics.factors import RANK_TOLERANCE
+from kernelopt.grams.caching import pieces
+from kernelopt.numerics.decompositions import RANK_TOLERANCE, extreme_eigenvalues
 from kernelopt.validation import PSD_TOLERANCE, Array, Floats, as_classes, as_float_array, is_real, plain
 
 Stack: TypeAlias = Grams | Floats
@@ -92,11 +91,11 @@ def centred_alignments(given: Stack, sizes: list[float]) -> Array:
     units = np.array([size or 1.0 for size in sizes])[:, None, None]
     good = np.flatnonzero(np.isfinite(sizes))
     means, norms, inner = np.zeros((m, N)), np.zeros(m), np.zeros((m, m))
-    for part in chunks((m, N, N)):
+    for part in pieces(N, m * N):
         rows = symmetric_rows(given, part) / units
         means[:, part] = rows.mean(axis=2)
         norms += (rows**2).sum(axis=(1, 2))
-    for part in chunks((m, N, N)):
+    for part in pieces(N, m * N):
         rows = symmetric_rows(given, part) / units
         rows -= means[:, None, :] + (means[:, part] - means.mean(axis=1)[:, None])[:, :, None]
         flat = rows.reshape(m, -1)[good]

@@ -12,7 +12,7 @@ import numpy as np
 from kernelopt.language.penalty import Form, Penalty
 from kernelopt.learner import Machine, blocks_at, learn, learn_blocks, machine_at
 from kernelopt.losses import Loss
-from kernelopt.numerics.factors import nearest_psd
+from kernelopt.numerics.decompositions import nearest_psd
 from kernelopt.validation import Array
 
 

@@ -16,6 +16,7 @@ from cvxpy.atoms.affine.unary_operators import NegExpression
 
 from kernelopt.grams import Grams, Storage
 from kernelopt.grams.caching import cached_array
+from kernelopt.grams.joined import one_by_one
 from kernelopt.language.combination import Combination
 from kernelopt.validation import Array, Index, as_symmetric
 
@@ -47,6 +48,9 @@ class ExpressionStorage(Storage):
         whole = np.arange(self.expression.shape[0])
         chosen = whole if self.points is None else whole[self.points]
         return ExpressionStorage(self.expression, chosen[rows])
+
+    def _subset(self, chosen: Index) -> Storage:
+        return one_by_one(self, chosen)
 
 
 def terms(K: cp.Expression) -> list[Term] | None:

@@ -11,7 +11,7 @@ import numpy as np
 from kernelopt.learner.programs import block_scales, dual_program, half_square, solve_conic
 from kernelopt.learner.single import Machine, learn
 from kernelopt.losses import Loss
-from kernelopt.numerics.factors import pivoted_cholesky
+from kernelopt.numerics.decompositions import pivoted_cholesky
 from kernelopt.numerics.norms import conjugate_exponent, lp_length
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.threads import quietly

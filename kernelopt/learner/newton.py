@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelopt.losses import Loss
-from kernelopt.numerics.factors import bordered_solution
-from kernelopt.numerics.rounding import TINY
+from kernelopt.numerics.decompositions import bordered_solution
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.running import check
 from kernelopt.validation import Array
 
@@ -70,4 +70,5 @@ def inverse_hessian(loss: Loss, y: Array, t: Array) -> Array:
         return np.asarray(loss.curve(y).curvature)
     hessian = np.asarray(loss.hessian_diag(t, y), dtype=float)
     least = SMALLEST_HESSIAN * float(hessian.max())
-    return np.asarray(1 / np.maximum(hessian, least if least > TINY else 1.0))  # 1: where all are flat
+    least = least if least > SMALLEST_DIVISOR else 1.0  # where all are flat
+    return np.asarray(1 / np.maximum(hessian, least))

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from kernelopt.losses import Loss
 from kernelopt.losses.curve import Curve
-from kernelopt.numerics.factors import pivoted_cholesky
+from kernelopt.numerics.decompositions import pivoted_cholesky
 from kernelopt.running import check
 from kernelopt.threads import interruptible
 from kernelopt.validation import Array

@@ -13,7 +13,7 @@ from kernelopt.learner.programs import dual_program, program_seconds
 from kernelopt.learner.quadratic import interior_points
 from kernelopt.learner.smo import smo_points
 from kernelopt.losses import Loss
-from kernelopt.numerics.factors import pivoted_cholesky
+from kernelopt.numerics.decompositions import pivoted_cholesky
 from kernelopt.records import record
 from kernelopt.running import check, seconds_left
 from kernelopt.validation import Array

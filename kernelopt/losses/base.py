@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import cvxpy as cp
@@ -14,15 +14,13 @@ from scipy.optimize import brentq
 
 from kernelopt.errors import InputError, LabelError, ShapeError
 from kernelopt.losses.curve import Curve, descent, piecewise_intercept
-from kernelopt.losses.perspective import Scaling, curve_perspective, read_scaling
-from kernelopt.losses.weights import Weight, per_sample
+from kernelopt.losses.perspective import curve_perspective, read_scaling
+from kernelopt.losses.weights import Weight, checked_weight, per_sample
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.roots import last_above
-from kernelopt.numerics.rounding import TERM_ROUNDINGS, Bounded, dot
+from kernelopt.numerics.rounding import TERM_ROUNDINGS
 from kernelopt.validation import Array, as_labels, as_targets, positive, shown
 
-ROOT_TOLERANCE = 1e-15  # absolute tolerance of Brent's method for the intercept
-BRENT_ITERATIONS = 2000  # more than the 1100 halvings from the largest double to that tolerance
 LARGE = 1e12  # replaces an infinite entry of a point that is projected
 
 
@@ -153,7 +151,7 @@ class Loss(ABC):
         loss = Ball.computed(value, size, t.size + TERM_ROUNDINGS, slopes @ reach)
         return float((loss + penalty).above)
 
-    def bounded_dual_value(self, alpha: Array, y: Array) -> Bounded:
+    def bounded_dual_value(self, alpha: Array, y: Array) -> Ball:
         """Return l(alpha) with a bound of its rounding error, for alpha in the domain of the dual.
 
         A conjugate that is not quadratic is assumed to be a sum of terms of one sign. Each term has an error
@@ -164,12 +162,10 @@ class Loss(ABC):
         terms = alpha.size + TERM_ROUNDINGS
         if not self.quadratic:
             value = self.dual_value(alpha, y)
-            found = Ball.computed(value, abs(value) + np.abs(alpha).sum(), terms)
-        else:
-            linear, curvature, l1, _, _ = self.curve(y)
-            rest = (curvature * alpha) @ alpha / 2 + l1 @ np.abs(alpha)
-            found = Ball(*dot(linear, alpha)) - Ball.computed(rest, rest, terms)
-        return Bounded(float(found.mid), float(found.rad))
+            return Ball.computed(value, abs(value) + np.abs(alpha).sum(), terms)
+        linear, curvature, l1, _, _ = self.curve(y)
+        rest = (curvature * alpha) @ alpha / 2 + l1 @ np.abs(alpha)
+        return Ball(alpha).dots(linear[None])[0] - Ball.computed(rest, rest, terms)
 
     def dual_value(self, alpha: Array, y: Array) -> float:
         """Return l(alpha), for alpha in the domain of the dual."""
@@ -191,7 +187,7 @@ class Loss(ABC):
 
     def dual_expression(self, alpha: cp.Expression, y: Array) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Return l(alpha) as a concave cvxpy expression, and the constraints of its domain."""
-        return curve_perspective(Scaling(self.curve(y)), alpha, y, None)
+        return curve_perspective(self.curve(y), alpha, y)
 
     def dual_perspective(
         self, alpha: cp.Expression, y: Array, weight: cp.Expression | None = None
@@ -200,10 +196,13 @@ class Loss(ABC):
 
         None where it is not known. A parameter C stays a parameter; `weight` None stands for one.
         """
-        scaling = read_scaling(self, y) if self.quadratic else None
-        if scaling is None or (scaling.curvature and weight is not None):
+        read = read_scaling(self, y) if self.quadratic else None
+        if read is None:
+            return None
+        curve, reach, divisor = read
+        if divisor is not None and weight is not None:
             return None  # a quotient by a parameter times a multiplier
-        return curve_perspective(scaling, alpha, y, weight)
+        return curve_perspective(curve, alpha, y, reach, divisor, weight)
 
     def project(self, alpha: Array, y: Array, bias: bool) -> Array:
         """Return the projection of alpha on the domain of the dual, with sum zero if there is a bias."""
@@ -221,12 +220,29 @@ class Loss(ABC):
             reach *= 2
         if not np.isfinite(reach):
             return 0.0
-        return float(brentq(slope, -reach, reach, xtol=ROOT_TOLERANCE, maxiter=BRENT_ITERATIONS))
+        # More steps than the 1100 halvings from the largest double to the tolerance.
+        return float(brentq(slope, -reach, reach, xtol=1e-15, maxiter=2000))
 
     def primal(self, f: Array, penalty: float, y: Array, bias: bool) -> Primal:
         """Return the value of f + b with the best b, where `penalty` is 1/2 |f|^2."""
         b = self.intercept(f, y) if bias else 0.0
         return Primal(penalty + self.value(f + b, y), 1.0, b)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WeightedLoss(Loss):
+    """A loss sum_i C_i v(t_i, y_i) with weights C, which are checked.
+
+    Parameters
+    ----------
+    C : float > 0, array of shape (n,), or scalar cp.Parameter, default 1.0
+        Weight of each sample, not divided by n.
+    """
+
+    C: Weight = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "C", checked_weight(self.C, "C"))
 
 
 def project_zero_sum(alpha: Array, lower: Array, upper: Array) -> Array:

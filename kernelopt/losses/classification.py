@@ -11,9 +11,8 @@ import numpy as np
 from cvxpy.transforms.indicator import indicator
 from scipy.special import expit, logit, xlog1py, xlogy
 
-from kernelopt.losses.base import Loss, Primal
+from kernelopt.losses.base import Loss, Primal, WeightedLoss
 from kernelopt.losses.curve import Curve
-from kernelopt.losses.weighted import WeightedLoss
 from kernelopt.losses.weights import per_sample, weighted_sum
 from kernelopt.numerics.ball import Ball
 from kernelopt.validation import Array, positive

@@ -41,14 +41,6 @@ class Curve(NamedTuple):
     def responder(self) -> Callable[[Array], Array]:
         """Return the function t -> argmax_a l(a) - a't."""
         linear, curvature, l1, lower, upper = self
-        if self.is_linear():
-            at_kink = np.clip(0.0, lower, upper)
-
-            def respond_at_bound(t: Array) -> Array:
-                residual = linear - t
-                return np.where(residual > 0, upper, np.where(residual < 0, lower, at_kink))
-
-            return respond_at_bound
 
         def respond(t: Array) -> Array:
             residual = linear - t
@@ -62,8 +54,6 @@ class Curve(NamedTuple):
     def knots(self) -> Array:
         """Return the predictions at which the response is not differentiable, shape (k, n)."""
         linear, curvature, l1, lower, upper = self
-        if self.is_linear():
-            return linear[None]
         knots = [linear - l1, linear + l1]
         for bound in (lower, upper):
             finite = np.where(np.isfinite(bound), bound, 0.0)
@@ -78,15 +68,9 @@ class Curve(NamedTuple):
         linear, curvature, l1, lower, upper = self
         if curvature.any() or not (np.isfinite(lower).all() and np.isfinite(upper).all()):
             return None
-        if not l1.any():
-            return linear[None], upper - lower, float(upper.sum())
         middle = np.clip(0.0, lower, upper)
         drops = np.array([upper - middle, middle - lower])
         return np.array([linear - l1, linear + l1]), drops, float(upper.sum())
-
-    def is_linear(self) -> bool:
-        """Whether l is linear on its domain, so that the response is at a bound."""
-        return not self.curvature.any() and not self.l1.any()
 
 
 def piecewise_intercept(curve: Curve, f: Array) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import cvxpy as cp
 import numpy as np
@@ -17,38 +17,40 @@ if TYPE_CHECKING:
 Stated = tuple[cp.Expression, list[cp.Constraint]]
 
 
-class Scaling(NamedTuple):
-    """A curve at C = 1 with the parameter C: which of its parts are proportional to C or to 1/C."""
-
-    curve: Curve
-    parameter: cp.Parameter | None = None
-    bounds: bool = False
-    curvature: bool = False
-
-
 def curve_perspective(
-    scaling: Scaling, alpha: cp.Expression, y: Array, weight: cp.Expression | None
+    curve: Curve,
+    alpha: cp.Expression,
+    y: Array,
+    reach: cp.Expression | None = None,
+    divisor: cp.Parameter | None = None,
+    weight: cp.Expression | None = None,
 ) -> Stated:
     """Return w l(alpha / w) and its domain for a loss whose dual is piecewise quadratic; w = 1 for None.
 
     With the coefficients of `Loss.curve` it is linear'a - sum_i curvature_i a_i^2 / (2 w) - l1'|a| on
-    w lower <= a <= w upper. A parameter C stays a parameter.
+    w lower <= a <= w upper. The bounds are multiplied by the parameter `reach`, and the curvature is divided
+    by the parameter `divisor`, where there are such.
     """
-    linear, curvature, l1, _, _ = scaling.curve
+    linear, curvature, l1, _, _ = curve
     concave = cp.sum(alpha) if (linear == 1).all() else vector(linear, y) @ alpha
     if curvature.any():
-        concave = concave - half_square(curvature, alpha, scaling, weight)
+        concave = concave - half_square(curvature, alpha, divisor, weight)
     if l1.any():
         uniform = np.ptp(l1) == 0
         concave = concave - (float(l1[0]) * cp.norm1(alpha) if uniform else vector(l1, y) @ cp.abs(alpha))
-    return concave, box(alpha, y, scaling, weight)
+    if weight is not None:
+        reach = weight if reach is None else reach * weight
+    return concave, box(alpha, y, curve, reach)
 
 
-def read_scaling(loss: Loss, y: Array) -> Scaling | None:
-    """Return how the curve of a loss depends on its parameter, None where it is not known."""
+def read_scaling(loss: Loss, y: Array) -> tuple[Curve, cp.Parameter | None, cp.Parameter | None] | None:
+    """Return the curve at C = 1, and C where it multiplies the bounds, and where it divides the curvature.
+
+    None where the curve depends on a parameter in another way.
+    """
     fields = [name for name, value in vars(loss).items() if isinstance(value, cp.Parameter)]
     if not fields:
-        return Scaling(loss.curve(y))
+        return loss.curve(y), None, None
     one, two = (replace(loss, **dict.fromkeys(fields, c)).curve(y) for c in (1.0, 2.0))  # type: ignore[type-var]
     bounds = [(one.lower, two.lower), (one.upper, two.upper)]
     grows = all(np.array_equal(2 * a, b) for a, b in bounds)  # zero and infinity are twice themselves
@@ -57,63 +59,51 @@ def read_scaling(loss: Loss, y: Array) -> Scaling | None:
     others = np.array_equal(one.linear, two.linear) and np.array_equal(one.l1, two.l1)
     if len(fields) > 1 or not others or not (grows or fixed) or not (same or halved):
         return None
-    return Scaling(one, vars(loss)[fields[0]], not fixed, not same)
+    C = vars(loss)[fields[0]]
+    return one, None if fixed else C, None if same else C
 
 
 def half_square(
-    curvature: Array, alpha: cp.Expression, scaling: Scaling, weight: cp.Expression | None
+    curvature: Array, alpha: cp.Expression, divisor: Any, weight: cp.Expression | None
 ) -> cp.Expression:
     """Return sum_i curvature_i a_i^2 / (2 w)."""
     uniform = np.ptp(curvature) == 0
     size = float(curvature[0]) if uniform else 1.0
     a = alpha if uniform else cp.multiply(cp.Constant(np.sqrt(curvature), name="c"), alpha)
-    if scaling.curvature:
-        C: Any = scaling.parameter
+    if divisor is not None:
         # A quotient by a parameter is not DPP, its reciprocal as a parameter is.
-        inverse = cp.CallbackParam(lambda: 1 / C.value, (), name=f"1/{C.name()}", nonneg=True)
+        inverse = cp.CallbackParam(lambda: 1 / divisor.value, (), name=f"1/{divisor.name()}", nonneg=True)
         return size / 2 * inverse * cp.sum_squares(a)
     if weight is None:
         return size / 2 * cp.sum_squares(a)
     return cp.quad_over_lin(a, 2 / size * weight)
 
 
-def box(
-    alpha: cp.Expression, y: Array, scaling: Scaling, weight: cp.Expression | None
-) -> list[cp.Constraint]:
-    """Return w lower <= a <= w upper, for labels in terms of y a where that is simpler."""
-    lower, upper = scaling.curve.lower, scaling.curve.upper
-    a = alpha
+def box(alpha: cp.Expression, y: Array, curve: Curve, reach: cp.Expression | None) -> list[cp.Constraint]:
+    """Return lower <= a / reach <= upper, for labels in terms of y a where that is simpler."""
+    lower, upper, a = curve.lower, curve.upper, alpha
     if (np.abs(y) == 1).all() and (np.ptp(np.nan_to_num(lower)) or np.ptp(np.nan_to_num(upper))):
         lower, upper = np.where(y > 0, lower, -upper), np.where(y > 0, upper, -lower)
         a = cp.multiply(vector(y, y), alpha)
     if np.isfinite(upper).all() and np.array_equal(lower, -upper):
-        return [(cp.abs(a) <= bound(upper, scaling, weight)).set_label("box")]
+        return [(cp.abs(a) <= bound(upper, reach)).set_label("box")]
     domain: list[cp.Constraint] = []
     for side, label in ((lower, "lower"), (upper, "upper")):
         finite = np.isfinite(side)
         if not finite.any():
             continue
         part = a if finite.all() else a[np.flatnonzero(finite)]
-        limit = bound(side[finite], scaling, weight)
-        constraint = part >= limit if label == "lower" else part <= limit
-        domain.append(constraint.set_label(label))
+        limit = bound(side[finite], reach)
+        domain.append((part >= limit if label == "lower" else part <= limit).set_label(label))
     return domain
 
 
-def bound(side: Array, scaling: Scaling, weight: cp.Expression | None) -> Any:
-    """Return w times a bound, a number where all entries are equal."""
-    value: Any = float(side[0]) + 0.0 + 0.0 if np.ptp(side) == 0 else cp.Constant(side, name="C")
-    if not side.any():
+def bound(side: Array, reach: cp.Expression | None) -> Any:
+    """Return a bound times `reach`, a number where all entries are equal."""
+    value: Any = float(side[0]) + 0.0 if np.ptp(side) == 0 else cp.Constant(side, name="C")
+    if reach is None or not side.any():
         return value
-    if scaling.bounds:
-        value = (
-            scaling.parameter
-            if np.ndim(side) and np.array_equal(side, np.ones(side.size))
-            else (scaling.parameter * value)
-        )
-    if weight is None:
-        return value
-    return weight if isinstance(value, float) and value == 1 else value * weight
+    return reach if isinstance(value, float) and value == 1 else value * reach
 
 
 def vector(values: Array, y: Array) -> cp.Constant:

@@ -8,8 +8,8 @@ from typing import ClassVar, Literal, Self
 import cvxpy as cp
 import numpy as np
 
+from kernelopt.losses.base import WeightedLoss
 from kernelopt.losses.curve import Curve
-from kernelopt.losses.weighted import WeightedLoss
 from kernelopt.losses.weights import per_sample, weighted_sum
 from kernelopt.validation import Array, positive
 

@@ -63,7 +63,7 @@ from kernelopt.errors import InputError
 from kernelopt.grams.caching import pieces
 from kernelopt.learner import Machine
 from kernelopt.numerics.ball import Ball
-from kernelopt.numerics.factors import semidefinite_beyond
+from kernelopt.numerics.decompositions import semidefinite_beyond
 from kernelopt.numerics.rounding import UNDERFLOW
 from kernelopt.running import check
 from kernelopt.structure.ball import BallProblem

@@ -18,7 +18,7 @@ from kernelopt.learner import Machine
 from kernelopt.methods.control import PATIENCE, Control
 from kernelopt.methods.method import Outcome
 from kernelopt.methods.sizing import certification_seconds
-from kernelopt.numerics.decompositions import PAIRS, VALUES
+from kernelopt.numerics.decompositions import SECONDS
 from kernelopt.structure.evaluation import Given
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.validation import Array
@@ -118,7 +118,7 @@ def certificate_without_solver(
 def matrix_seconds(structure: Structure) -> float:
     """Return the predicted seconds of a certificate over PSD variables, with two decompositions of each."""
     orders = [float(v.shape[0]) for v in structure.variables if v.attributes["PSD"]]
-    return sum(PATIENCE.passes * n**2 + (VALUES + PAIRS) * n**3 for n in orders)
+    return sum(PATIENCE.passes * n**2 + (SECONDS.values + SECONDS.pairs) * n**3 for n in orders)
 
 
 def closed_certificate(

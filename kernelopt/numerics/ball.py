@@ -12,14 +12,23 @@ as the functions of the C library and of NumPy have.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
-from kernelopt.numerics.rounding import UNIT, dots, exact_sum, gamma, norm_above
+from kernelopt.numerics.rounding import (
+    SMALL,
+    UNDERFLOW,
+    UNIT,
+    exact_sum,
+    gamma,
+    norm_above,
+    split_sums,
+    two_products,
+)
 from kernelopt.validation import Array
 
 ETA = 2.0**-1074  # the smallest positive double
@@ -133,8 +142,26 @@ class Ball:
 
     @QUIET
     def dots(self, A: Array, plus: Array | None = None) -> Ball:
-        """Plus + A b for an exact A, every entry with one rounding, and with the error |A| r_b."""
-        return Ball.of(*dots(A, self.mid, plus, np.broadcast_to(self.rad, np.shape(self.mid))))
+        """Plus + A b for an exact A, every entry with one rounding, and with the error |A| r_b.
+
+        Examples
+        --------
+        The products are 1e16, 1 and -1e16; a sum in doubles is 0.
+
+        >>> Ball(np.array([1e8, 1.0, 1e8])).dots(np.array([[1e8, 1.0, -1e8]])).mid
+        array([1.])
+        """
+        product, rest = two_products(A, self.mid)
+        terms = [product, rest] if plus is None else [product, rest, plus[:, None]]
+        sums = np.array([exact_sum(row) for row in np.hstack(terms).tolist()])
+        underflows = ((np.abs(product) < SMALL) & (A != 0) & (self.mid != 0)).sum(axis=1)
+        underflows = underflows + ((np.abs(sums) < SMALL) & (sums != 0))  # UNIT * sums may underflow
+        rad = UNIT * np.abs(sums) * (1 + 2 * UNIT) + UNDERFLOW * underflows
+        if not self.is_exact:
+            k = self.mid.size
+            rad = rad + np.abs(A) @ np.broadcast_to(self.rad, np.shape(self.mid))
+            rad = rad * (1 + 2 * gamma(k + 4)) + UNDERFLOW * k
+        return Ball.of(sums, rad)
 
     @QUIET
     def __mul__(self, other: Any) -> Ball:
@@ -229,6 +256,26 @@ def as_ball(number: Any) -> Ball:
     return number if isinstance(number, Ball) else Ball(number)
 
 
+def stacked(numbers: Iterable[Ball]) -> Ball:
+    """Return balls of shape () as one vector."""
+    mid, rad = np.array([[number.mid, number.rad] for number in numbers], dtype=float).reshape(-1, 2).T
+    return Ball(mid, rad)
+
+
 def raised(rad: Any, terms: Any = 0) -> Any:
     """Return more than the exact value of a computed sum of non-negative terms, zero where all are zero."""
     return rad * (1 + gamma(terms + 32)) + 8 * ETA * (rad > 0)
+
+
+def form(K: Array, a: Array) -> Ball:
+    """Return a'K a with an error of about u |a'K a| + (2 n u)^2 |a|'|K||a|, even where large terms cancel.
+
+    Where entries are not finite or near overflow, the error is infinite.
+    """
+    # a'Ka has products of three numbers: each below the cube root of the limit, less the growth of the sums.
+    if not max(np.abs(K).max(initial=0.0), np.abs(a).max(initial=0.0)) < 2.0**297:
+        return Ball(float(a @ K @ a), math.inf)
+    heads, tails, errors = split_sums(K, a)
+    value = exact_sum(np.concatenate([*two_products(a, heads), a * tails]))
+    small, missed = (float(np.abs(a) @ part) for part in (np.abs(tails), errors))
+    return Ball.computed(value, abs(value), 1, gamma(4) * small + 1.01 * missed + 1e-300)

@@ -23,8 +23,6 @@ from scipy.optimize import brentq
 from kernelopt.validation import Array
 
 LARGEST_EXPONENT = 700.0  # exp of it is a double
-ITERATIONS = 500  # of Brent's method, which takes fewer than 150 on any interval of doubles
-FINEST = 4 * np.finfo(float).eps  # the smallest relative tolerance that it takes
 FARTHEST = 4.0  # entry of a point, in units of the largest of v: zero is nearer than a point beyond it
 SMALLEST = np.finfo(float).tiny
 
@@ -151,4 +149,5 @@ def root(f: Callable[[float], float], low: float, high: float) -> float:
         return low
     if f(high) < 0:
         return high
-    return float(brentq(f, start, high, xtol=SMALLEST, rtol=FINEST, maxiter=ITERATIONS))
+    finest = 4 * np.finfo(float).eps  # the smallest relative tolerance; fewer than 150 steps reach it
+    return float(brentq(f, start, high, xtol=SMALLEST, rtol=finest, maxiter=500))

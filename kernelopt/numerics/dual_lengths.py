@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
 from scipy.optimize import nnls
 
-from kernelopt.numerics.ball import Ball
+from kernelopt.numerics.ball import Ball, form
 from kernelopt.numerics.norms import conjugate_exponent
-from kernelopt.numerics.rounding import UNIT, form, gamma, norm_above
+from kernelopt.numerics.rounding import UNIT, gamma, norm_above
 from kernelopt.validation import Array
 
 CORRECTIONS = 6  # of a v that rounding leaves infeasible; each is accurate to a small relative error
 NEGLIGIBLE_SHORTFALL = 1e-12  # for b of size one: a correction removes so little at no cost
-OVERSHOOT = 2.0  # times the missing amount, so that the error of a correction is covered
 
 
 def over_matrix(matrix: Array, b: Array, is_form: bool) -> float:
@@ -30,8 +28,17 @@ def over_matrix(matrix: Array, b: Array, is_form: bool) -> float:
         return np.inf
     units = np.ldexp(1.0, -np.frexp(sizes[used])[1])  # powers of two: scaling by them is exact
     columns = matrix[:, used] * units
-    scaled = dual_set_of_form(columns[used] * units[:, None]) if is_form else dual_set_of_matrix(columns)
-    return feasible_length(scaled, b[used] * units)
+    if not is_form:
+        return feasible_length(columns.T, columns, b[used] * units, lambda w: w, norm_above)
+    E = columns[used] * units[:, None]
+    R: Array = np.asarray(np.linalg.cholesky(E).T, dtype=float)  # v'Ev = |R v|^2
+    return feasible_length(
+        E,
+        R,
+        b[used] * units,
+        lambda w: np.asarray(scipy.linalg.solve_triangular(R, w, check_finite=False)),
+        lambda v: float(form(E, v).power(0.5).above),
+    )
 
 
 def over_diagonal(d: Array, b: Array, p: float) -> float:
@@ -40,49 +47,30 @@ def over_diagonal(d: Array, b: Array, p: float) -> float:
     return float((Ball(b[positive]) / Ball(d[positive])).norm(conjugate_exponent(p)).above)
 
 
-class DualSet(NamedTuple):
-    """The set of v with A v >= b. Approximate points come from w with R'w >= b, where A v = R'w."""
-
-    A: Array
-    R: Array
-    vector: Callable[[Array], Array]  # v from w
-    length: Callable[[Array], float]
-
-
-def dual_set_of_matrix(L: Array) -> DualSet:
-    """Return the set {w: L'w >= b} with the length |w|, where v = w."""
-    return DualSet(L.T, L, lambda w: w, norm_above)
-
-
-def dual_set_of_form(E: Array) -> DualSet:
-    """Return the set {z: E z >= b} with the length sqrt(z'Ez), where E = R'R and w = R z."""
-    R: Array = np.asarray(np.linalg.cholesky(E).T, dtype=float)
-    return DualSet(
-        E,
-        R,
-        lambda w: np.asarray(scipy.linalg.solve_triangular(R, w, check_finite=False)),
-        lambda z: float(Ball(max(form(E, z).above, 0.0)).power(0.5).above),
-    )
-
-
-def feasible_length(dual_set: DualSet, b: Array) -> float:
+def feasible_length(
+    A: Array,
+    R: Array,
+    b: Array,
+    vector: Callable[[Array], Array],
+    length: Callable[[Array], float],
+) -> float:
     """Return an upper bound of the length of a v with verified A v >= b, infinite where none is found.
 
-    v is about the shortest one. Where rounding leaves A v below b by r, a correction for OVERSHOOT r is
-    added.
+    v = vector(w) is about the shortest one, where A v = R'w and the length of v is |w|. Where rounding leaves
+    A v below b by r, a correction for 2 r is added, so that the error of the correction is covered.
     """
-    w = least_distance(dual_set.R, b)
+    w = least_distance(R, b)
     if w is None:
         return np.inf
-    v = dual_set.vector(w)
+    v = vector(w)
     for _ in range(CORRECTIONS):
-        missing = shortfall(dual_set.A, v, b)
+        missing = shortfall(A, v, b)
         if not missing.max() > 0:
-            return dual_set.length(v)
-        step = least_distance(dual_set.R, OVERSHOOT * missing)
+            return length(v)
+        step = least_distance(R, 2 * missing)
         if step is None:
             return np.inf
-        v = v + dual_set.vector(step)
+        v = v + vector(step)
     return np.inf
 
 

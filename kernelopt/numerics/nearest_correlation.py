@@ -30,10 +30,6 @@ import numpy as np
 
 from kernelopt.validation import Array
 
-ITERATIONS = 1000  # some dozens are usual
-MEMORY = 20  # pairs of vectors of the quasi-Newton method: they cost little beside an eigendecomposition
-FINEST = 1e-12  # largest entry of the gradient, relative to the largest diagonal entry: the rounding of X
-
 
 def nearest_correlation(K: Array, diagonal: Array) -> tuple[Array, float]:
     """Return the nearest positive semidefinite matrix X with a given diagonal, and a duality gap.
@@ -65,7 +61,7 @@ def nearest_correlation(K: Array, diagonal: Array) -> tuple[Array, float]:
         args=(S, d),
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": ITERATIONS, "maxcor": MEMORY, "gtol": FINEST, "ftol": 0.0},
+        options={"maxcor": 20, "gtol": 1e-12, "ftol": 0.0},  # up to the rounding of X; some dozens of steps
     )
     near = positive_part(S + np.diag(found.x))
     scale = np.sqrt(d / near.diagonal())  # a congruence keeps it semidefinite

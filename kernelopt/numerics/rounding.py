@@ -11,14 +11,13 @@ gamma(k + 8), and a formula without a sum has a factor such as 1 + 8 u: the smal
 those operations. Factors of 1.01 to 1.1 cover the roundings of the bound itself, a sum of as many terms.
 
 The bounds hold where nothing overflows; an overflow makes the results infinite or NaN. For products that may
-underflow, `UNDERFLOW` or `TINY` is added.
+underflow, `UNDERFLOW` is added for each.
 """
 
 from __future__ import annotations
 
 import math
-from fractions import Fraction
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -27,55 +26,15 @@ from kernelopt.validation import Array, Index
 
 UNIT = 2.0**-53  # u, the unit roundoff of doubles
 SPLITTER = 2.0**27 + 1  # Veltkamp's: splits the 53 bits of a double into two halves
-SPLIT_LIMIT = 2.0**990  # SPLITTER times a double up to this does not overflow
 SMALL = 1e-280  # below this the error term of a product, u times smaller, may underflow
 UNDERFLOW = 1e-320  # more than the error of one product that underflows, 2^-1075
-TINY = 1e-300  # more than the errors of a million such products
 SMALLEST_DIVISOR = 1e-300  # keeps the quotient of two sizes finite where the divisor vanishes
-NORM_ROUNDINGS = 64  # beside one per entry, more than an l_p norm or its power takes
 TERM_ROUNDINGS = 64  # beside one per term, more than a term of a loss or a conjugate takes: an entropy 37
-POWER_ROUNDINGS = 32  # more than a power or a root of one number takes
-
-
-class Bounded(NamedTuple):
-    """A computed number and a bound of its absolute error."""
-
-    value: float
-    error: float
-
-    @property
-    def above(self) -> float:
-        """An upper bound of the exact number."""
-        return upwards(self.value + self.error)
-
-    @property
-    def below(self) -> float:
-        """A lower bound of the exact number."""
-        return -upwards(-self.value + self.error)
-
-
-class Enclosure(NamedTuple):
-    """Computed numbers and bounds of their absolute errors, entry by entry."""
-
-    value: Array
-    error: Array
 
 
 def upwards(x: float) -> float:
     """Return the next larger double: an upper bound of the exact result of an operation rounded to x."""
     return math.nextafter(x, math.inf)
-
-
-def rounded_down(value: Fraction) -> float:
-    """Return the largest double that is at most `value`."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
-
-
-def rounded_up(value: Fraction) -> float:
-    """Return the smallest double that is at least `value`."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 @overload
@@ -117,41 +76,6 @@ def leading(a: Array) -> Array:
     return np.asarray(scaled - (scaled - a))
 
 
-def dots(A: Array, b: Array, plus: Array | None = None, error: Array | None = None) -> Enclosure:
-    r"""Return plus + A b with every entry rounded once, and bounds of the absolute errors.
-
-    Parameters
-    ----------
-    A : array of shape (m, k)
-    b : array of shape (k,)
-    plus : array of shape (m,), default zero
-    error : array of shape (k,), default zero
-        A bound e of the error of b itself, which adds :math:`|A| e`.
-
-    Examples
-    --------
-    The products are 1e16, 1 and -1e16; a sum in doubles is 0.
-
-    >>> dots(np.array([[1e8, 1.0, -1e8]]), np.array([1e8, 1.0, 1e8])).value
-    array([1.])
-    """
-    product, rest = two_products(A, b)
-    terms = [product, rest] if plus is None else [product, rest, plus[:, None]]
-    sums = np.array([exact_sum(row) for row in np.hstack(terms).tolist()])
-    underflows = ((np.abs(product) < SMALL) & (A != 0) & (b != 0)).sum(axis=1)
-    underflows = underflows + ((np.abs(sums) < SMALL) & (sums != 0))  # UNIT * sums may underflow
-    bound = UNIT * np.abs(sums) * (1 + 2 * UNIT) + UNDERFLOW * underflows
-    if error is not None and error.any():
-        bound = (bound + np.abs(A) @ error) * (1 + 2 * gamma(b.size + 4)) + UNDERFLOW * b.size
-    return Enclosure(sums, bound)
-
-
-def dot(a: Array, b: Array) -> Bounded:
-    """Return a'b, rounded once."""
-    (value,), (error,) = dots(np.atleast_2d(a), b)
-    return Bounded(float(value), float(error))
-
-
 def split_sums(A: Array, b: Array) -> tuple[Array, Array, Array]:
     """Return A b as the unevaluated sum of two doubles, and bounds of the absolute errors of these sums.
 
@@ -185,21 +109,6 @@ def compensated_sums(
         head = total + rest
         part = head - total
         heads[i], tails[i], sizes[i] = head, (total - (head - part)) + (rest - part), size
-
-
-def form(K: Array, a: Array) -> Bounded:
-    """Return a'K a with an error of about u |a'K a| + (2 n u)^2 |a|'|K||a|, even where large terms cancel.
-
-    Where entries are not finite or near overflow, the error is infinite.
-    """
-    # a'Ka has products of three numbers: each below the cube root of the limit, less the growth of the sums.
-    if not max(np.abs(K).max(initial=0.0), np.abs(a).max(initial=0.0)) < SPLIT_LIMIT**0.3:
-        return Bounded(float(a @ K @ a), math.inf)
-    heads, tails, errors = split_sums(K, a)
-    products, rests = two_products(a, heads)
-    value = exact_sum(np.concatenate([products, rests, a * tails]))
-    small, missed = (float(np.abs(a) @ part) for part in (np.abs(tails), errors))
-    return Bounded(value, UNIT * abs(value) + gamma(4) * small + 1.01 * missed + TINY)
 
 
 def norm_above(a: Array) -> float:

@@ -9,7 +9,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.losses import Loss
-from kernelopt.numerics.decompositions import PAIRS
+from kernelopt.numerics.decompositions import SECONDS
 from kernelopt.running import check
 from kernelopt.validation import Array
 
@@ -63,7 +63,7 @@ def projected(variable: cp.Variable, value: Array) -> Array:
     if variable.attributes["PSD"]:
         if not value.any():  # zero is PSD: cvxpy would decompose it to find out
             return value
-        check(PAIRS * float(len(value)) ** 3)
+        check(SECONDS.pairs * float(len(value)) ** 3)
     return np.asarray(variable.project(value), dtype=float)
 
 

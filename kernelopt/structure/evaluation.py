@@ -15,14 +15,8 @@ from kernelopt.errors import SolverError
 from kernelopt.language.learner import Learner, on_labelled
 from kernelopt.language.terms import terms
 from kernelopt.learner import Machine
-from kernelopt.numerics.ball import Ball
-from kernelopt.numerics.rounding import (
-    UNDERFLOW,
-    exact_sum,
-    form,
-    split_sums,
-    two_products,
-)
+from kernelopt.numerics.ball import Ball, form, stacked
+from kernelopt.numerics.rounding import UNDERFLOW, exact_sum, split_sums, two_products
 from kernelopt.structure.affine import affine, flat
 from kernelopt.structure.enclosure import FEASIBILITY, enclosure
 from kernelopt.structure.structure import Point, RiskTerm, Structure
@@ -117,7 +111,7 @@ def accurate_image(kernel: KernelSum, c: Array) -> Image:
     """Return the image of c in twice the working precision, by the sums of `numerics.rounding`."""
     used = kernel.weights != 0
     weights, matrices = kernel.weights[used], [K for K, w in zip(kernel.matrices(), used, strict=True) if w]
-    heads, forms = [np.zeros(c.size)], [form(K, c) for K in matrices]
+    heads, squares = [np.zeros(c.size)], stacked(form(K, c) for K in matrices)
     tails, missed = np.zeros(c.size), np.zeros(c.size)
     for w, K in zip(weights, matrices, strict=True):
         head, tail, error = split_sums(K, c)
@@ -125,12 +119,11 @@ def accurate_image(kernel: KernelSum, c: Array) -> Image:
         tails += abs(w) * np.abs(tail)
         missed += abs(w) * error
     values = np.array([exact_sum(row) for row in np.array(heads).T.tolist()])
-    squares, errors = np.array(forms).reshape(-1, 2).T
-    square = exact_sum(np.concatenate(two_products(weights, squares)))
+    square = exact_sum(np.concatenate(two_products(weights, squares.mid)))
     return moved(
         kernel,
         Ball.computed(values, np.abs(values) + tails, 8, 1.01 * missed),
-        Ball.computed(square, abs(square), 2, np.abs(weights) @ errors * (1 + 1e-12)),
+        Ball.computed(square, abs(square), 2, np.abs(weights) @ squares.rad * (1 + 1e-12)),
     )
 
 

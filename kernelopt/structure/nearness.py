@@ -54,7 +54,7 @@ class FidelityTerm:
         """
         size = np.vdot(np.abs(U), np.abs(self.target))
         products = Ball.computed(np.vdot(U, self.target), size, U.size)
-        return (products + Ball(*self.fidelity.bounded_conjugate(U))) * self.price
+        return (products + self.fidelity.bounded_conjugate(U)) * self.price
 
 
 def read_fidelity(weights: Array, term: cp.Expression) -> FidelityTerm | None:

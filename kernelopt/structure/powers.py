@@ -20,8 +20,8 @@ from cvxpy.atoms.quad_over_lin import quad_over_lin
 from cvxpy.constraints import Inequality
 
 from kernelopt.numerics.ball import Ball
+from kernelopt.numerics.decompositions import semidefinite_beyond
 from kernelopt.numerics.dual_lengths import over_diagonal, over_matrix
-from kernelopt.numerics.factors import semidefinite_beyond
 from kernelopt.structure.affine import affine, flat, single_entries
 from kernelopt.structure.parts import Part, Slopes, joined, split
 from kernelopt.structure.trees import POWER, exponent_of, number, weighted_terms

@@ -49,7 +49,7 @@ from cvxpy.atoms.sigma_max import sigma_max
 
 from kernelopt.language.combination import Combination
 from kernelopt.numerics.ball import ETA, EXACTLY_SUMMED, LIBRARY, Ball, raised
-from kernelopt.numerics.rounding import dots, eigenvalue_error
+from kernelopt.numerics.rounding import eigenvalue_error
 from kernelopt.structure.affine import affine, flat
 from kernelopt.structure.powers import order_of_norm
 from kernelopt.structure.trees import POWER, exponent_of
@@ -101,7 +101,8 @@ def of_product(atom: Any, left: Ball, right: Ball) -> Ball:
     mid, A = numeric(atom, [left.mid, right.mid]), left.mid
     of_vector = type(atom) is MulExpression and np.ndim(right.mid) == 1 and A.ndim > 0
     if of_vector and not sp.issparse(A) and A.size <= EXACTLY_SUMMED:
-        size, (mid, rad) = 0 * size, dots(np.atleast_2d(A), right.mid)
+        rounded = Ball(right.mid).dots(np.atleast_2d(A))
+        size, mid, rad = 0 * size, rounded.mid, rounded.rad
     if not right.is_exact:
         rad = rad + numeric(atom, [abs(A), np.broadcast_to(right.rad, np.shape(right.mid))])
     if not left.is_exact:

@@ -18,7 +18,6 @@ SYMMETRY_TOLERANCE = 1e-8  # largest asymmetry relative to the largest entry: ab
 ROUNDED = 1e-12  # asymmetry that the rounding of sums leaves; certificates say nothing about it
 LISTED = 3  # matrices that a sentence names
 PSD_TOLERANCE = 1e-8  # smallest eigenvalue allowed, as a negative multiple of the largest one
-FLOAT32_UNIT = float(np.finfo(np.float32).eps)  # times n: relative rounding of eigenvalues in float32
 
 
 def as_symmetric(matrix: Any, what: str) -> Array:
@@ -106,5 +105,5 @@ def check_psd(matrix: Array, what: str) -> None:
             f"{what} must be positive semidefinite (smallest eigenvalue at least "
             f"-{PSD_TOLERANCE:g} of the largest), got {smallest:.3g} of the largest. "
             "Give the weights no sign and add K >> 0, or clip the spectrum yourself if that is meant."
-            + (hint if smallest > -FLOAT32_UNIT * len(matrix) else "")
+            + (hint if smallest > -np.finfo(np.float32).eps * len(matrix) else "")
         )

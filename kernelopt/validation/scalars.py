@@ -198,18 +198,7 @@ def as_generator(random_state: Any, what: str = "random_state") -> np.random.Gen
     return np.random.default_rng(int(seed))
 
 
-UNITS = {
-    "": 1,
-    "k": 1e3,
-    "m": 1e6,
-    "g": 1e9,
-    "t": 1e12,
-    "ki": 2.0**10,
-    "mi": 2.0**20,
-    "gi": 2.0**30,
-    "ti": 2.0**40,
-}
-SIZE = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*([kmgt]?i?)b?\s*", re.IGNORECASE)
+SIZE = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*(?:([kmgt])(i?))?b?\s*", re.IGNORECASE)
 
 
 def memory_size(value: Any, what: str) -> float:
@@ -223,12 +212,13 @@ def memory_size(value: Any, what: str) -> float:
     if not isinstance(value, str):
         return positive(value, what)
     found = SIZE.fullmatch(value)
-    if found is None or found[2].lower() not in UNITS:
+    if found is None:
         raise ParameterError(
             f'{what} must be a number of bytes or text such as "4GB", got {value!r}. The units are '
             "B, kB, MB, GB, TB, KiB, MiB, GiB and TiB."
         )
-    return positive(float(found[1]) * UNITS[found[2].lower()], what)
+    power = "kmgt".index(found[2].lower()) + 1 if found[2] else 0
+    return positive(float(found[1]) * (1024.0 if found[3] else 1000.0) ** power, what)
 
 
 PICKLES = (".pkl", ".pickle", ".joblib")  # suffixes

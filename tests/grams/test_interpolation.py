@@ -10,8 +10,7 @@ from kernelopt import Kernel
 from kernelopt.extend import Profile
 from kernelopt.grams import evaluated
 from kernelopt.grams.interpolation import (
-    COEFFICIENT_ROUNDINGS,
-    MOST_ROUNDINGS,
+    SETTINGS,
     Interpolation,
     coefficients,
     inverse_vandermonde,
@@ -19,7 +18,7 @@ from kernelopt.grams.interpolation import (
 )
 
 UNIT = 2.0**-53
-N = MOST_ROUNDINGS + 420
+N = SETTINGS.most_roundings + 420
 WIDTHS = np.geomspace(1e-3, 1e3, 13)
 
 
@@ -50,7 +49,7 @@ def test_a_single_term_is_exact_up_to_rounding(number):
 
 def test_the_errors_of_the_coefficients_are_those_that_are_counted():
     V = inverse_vandermonde()
-    assert 11 * np.abs(V).sum() / 32 < COEFFICIENT_ROUNDINGS
+    assert 11 * np.abs(V).sum() / 32 < SETTINGS.coefficient_roundings
     powers = np.vander(nodes(), increasing=True)
     assert np.abs(powers @ V - np.eye(len(V))).max() <= len(V) * UNIT * (np.abs(powers) @ np.abs(V)).max()
     a, h = 1.0, 1 / 32

@@ -181,7 +181,7 @@ class Whole(Storage):
     def combine(self, w):
         return np.full(self.shape[1:], np.sum(w))
 
-    def apply(self, a):
+    def _apply(self, a):
         return np.full(self.shape[:2], 5.0)
 
     def entries(self, i, j):

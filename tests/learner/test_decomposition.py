@@ -12,10 +12,10 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import SVC, SVR
 
 import kernelopt as ko
+from kernelopt.grams.stored import add_rows
 from kernelopt.learner import learn, lower_bound, machine_at
 from kernelopt.learner.smo import combined_block, coordinate_steps, smo_pairs, smo_points
 from kernelopt.numerics.compiling import compiled
-from kernelopt.numerics.rows import add_rows
 from tests.every import every
 from tests.problems import (
     CASES,

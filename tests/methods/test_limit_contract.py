@@ -110,8 +110,8 @@ def test_at_a_limit_bounds_come_back_or_an_error_that_names_it(name, method, lim
 def test_no_decomposition_is_started_that_would_take_longer_than_there_is_time(monkeypatch):
     started, real = [], np.linalg.eigh
     monkeypatch.setattr(np.linalg, "eigh", lambda M: started.append(len(M)) or real(M))
-    monkeypatch.setattr(decompositions, "PAIRS", 1.0)  # seconds over n^3, of a slow machine
-    monkeypatch.setattr(decompositions, "VALUES", 1.0)
+    slow = decompositions.Seconds(pairs=1.0, values=1.0)  # a slow machine
+    monkeypatch.setattr(decompositions, "SECONDS", slow)
     with pytest.raises(ko.SolverError, match=r"before the time limit of 100 s .*\(.*explain"):
         ko.solve(near(8), "first-order-dual", time_limit=100.0)
     assert not started
@@ -125,7 +125,7 @@ def test_zero_is_psd_without_a_decomposition(monkeypatch):
     assert not projected(X, np.zeros((4, 4))).any() and not started
     np.testing.assert_allclose(projected(X, np.diag([1.0, -1, 2, 0])), np.diag([1.0, 0, 2, 0]), atol=1e-15)
     assert started == [4]
-    monkeypatch.setattr(attributes, "PAIRS", 1.0)
+    monkeypatch.setattr(attributes, "SECONDS", decompositions.Seconds(pairs=1.0))
     with running.Call(time_limit=50.0) as call:
         projected(X, np.eye(4))
         call.doing = "decomposed"

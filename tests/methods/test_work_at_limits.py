@@ -30,7 +30,7 @@ from kernelopt.methods.control import Control
 from kernelopt.methods.method import Outcome
 from kernelopt.methods.selection import applicable
 from kernelopt.methods.sizing import CLOSED_SECONDS
-from kernelopt.numerics.decompositions import VALUES, eigenvalues
+from kernelopt.numerics.decompositions import SECONDS, Seconds, eigenvalues
 from kernelopt.running import Call
 from kernelopt.structure import units
 from kernelopt.structure.combined import coordinates
@@ -74,7 +74,7 @@ def test_a_minorant_of_several_kernels_forms_no_kernel(monkeypatch):
 
 def test_a_product_of_large_matrices_is_not_begun_without_the_time_for_it(monkeypatch):
     grams = ko.Grams.rank_one(np.eye(4))
-    monkeypatch.setattr(stored, "PRODUCT", 1.0)  # seconds over n^3, of a slow machine
+    monkeypatch.setattr(stored, "SECONDS", Seconds(product=1.0))  # a slow machine
     formed = []
     with closing(Call(time_limit=50.0)) as call, call:
         formed.append(grams.combine(np.ones(4)))
@@ -164,7 +164,7 @@ def test_the_eigenvalues_of_zero_take_no_decomposition(monkeypatch):
 
 def test_seconds_are_reserved_for_the_certificate_of_a_learned_matrix():
     (found,) = [c for c in applicable(Structure(near(60))) if c.method.name == "first-order-dual"]
-    assert CLOSED_SECONDS + VALUES * 60**3 < found.certification < found.seconds
+    assert CLOSED_SECONDS + SECONDS.values * 60**3 < found.certification < found.seconds
 
 
 def test_a_last_certificate_over_matrices_needs_the_time_for_its_passes(monkeypatch):
@@ -215,9 +215,9 @@ def test_spectral_master_factors_and_certifies_only_in_the_time_that_is_left(mon
     X, y = rng.normal(size=(12, 3)), np.resize([1.0, -1.0], 12)
     problem = lanckriet.sdp(ko.Grams.from_kernels([ko.gaussian(1.0), ko.linear()], X), y, C=1.0).problem
     (candidate,) = (c for c in applicable(Structure(problem)) if c.method.name == "spectral-master")
-    assert candidate.certification > VALUES * len(X) ** 3
+    assert candidate.certification > SECONDS.values * len(X) ** 3
     factored = []
-    monkeypatch.setattr(coordinates, "FACTORS", 1.0)  # seconds over n^3, of a slow machine
+    monkeypatch.setattr(coordinates, "SECONDS", Seconds(factors=1.0))  # a slow machine
     monkeypatch.setattr(coordinates.sl.lapack, "dpstrf", lambda *a, **b: factored.append(0))
     with pytest.raises(ko.TimeLimitError, match="spectral-master"):
         ko.solve(problem, "spectral-master", time_limit=50.0)

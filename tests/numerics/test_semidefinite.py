@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kernelopt.numerics.factors import semidefinite_beyond
+from kernelopt.numerics.decompositions import semidefinite_beyond
 from kernelopt.numerics.rounding import gamma
 from tests.every import every
 

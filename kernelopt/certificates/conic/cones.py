@@ -19,7 +19,7 @@ from kernelopt.conic.compiled import Compiled, compiled
 from kernelopt.conic.costs import Cones, cone_sizes
 from kernelopt.errors import KerneloptError, Stopped
 from kernelopt.numerics.ball import Ball
-from kernelopt.numerics.factors import semidefinite_beyond
+from kernelopt.numerics.decompositions import semidefinite_beyond
 from kernelopt.validation import Array, Mask
 
 TOO_LONG = "not started"  # a status: the set-up of the solver would exceed the time left

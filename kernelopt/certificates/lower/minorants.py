@@ -12,9 +12,9 @@ import numpy as np
 from kernelopt.certificates.boxes import Boxes
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.learner import Learner
-from kernelopt.numerics.ball import Ball
+from kernelopt.numerics.ball import Ball, form, stacked
 from kernelopt.numerics.norms import conjugate_exponent, minimizing_weights
-from kernelopt.numerics.rounding import exact_sum, form
+from kernelopt.numerics.rounding import exact_sum
 from kernelopt.structure.affine import Affine, flat
 from kernelopt.structure.evaluation import MOST_PRODUCTS, squared_norm
 from kernelopt.structure.nearness import FidelityTerm
@@ -117,8 +117,7 @@ def minorant(
     scales = [Ball(-factor / 2)] * len(forms)
     if len(forms) > 1 and learner.norm != 2:
         if all(form == "fixed" for form in term.forms):
-            values = [scaled(form, Ball(1.0)).constant for form in forms]
-            squares = Ball(*(np.array([getattr(v, part) for v in values]) for part in ("mid", "rad")))
+            squares = stacked(scaled(form, Ball(1.0)).constant for form in forms)
             penalty = squared_norm(squares, conjugate_exponent(learner.norm)) * 0.5
             return Minorant((gain - penalty) * factor, {})
         if gamma is None:
@@ -139,7 +138,7 @@ def dual_value_of(learner: Learner, alpha: Array) -> tuple[Ball, float]:
     With an intercept the domain has the constraint sum alpha = 0, which an alpha of doubles rarely meets
     exactly. The point differs from alpha by that sum in one coordinate, the one furthest from its bounds.
     """
-    gain = Ball(*learner.loss.bounded_dual_value(alpha, learner.y))
+    gain = learner.loss.bounded_dual_value(alpha, learner.y)
     excess = abs(exact_sum(alpha)) if learner.bias is not None else 0.0
     if excess == 0:
         return gain, 0.0
@@ -180,8 +179,8 @@ def quadratic_form(
         exactly = accurate and (fixed or len(grams) * alpha.size**2 <= MOST_PRODUCTS)
         errors = form_errors(grams.magnitudes, alpha, perturbation, not exactly)
         if exactly:
-            exact = np.array([form(np.asarray(G), alpha) for G in grams]).reshape(-1, 2)
-            found.append((weights, Ball(*exact.T) + Ball(0.0, errors)))
+            exact = stacked(form(np.asarray(G), alpha) for G in grams)
+            found.append((weights, exact + Ball(0.0, errors)))
         else:
             found.append((weights, Ball(grams.forms(alpha), errors)))
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelopt.methods.engine.settings import SETTINGS
-from kernelopt.numerics.factors import bordered_solution
+from kernelopt.numerics.decompositions import bordered_solution
 from kernelopt.numerics.matrix_inequality import linear_step
 from kernelopt.numerics.norms import length_of_positive
 from kernelopt.validation import Array

@@ -9,7 +9,7 @@ import numpy as np
 from kernelopt.certificates.gap import relative_gap
 from kernelopt.methods.engine.settings import SETTINGS
 from kernelopt.methods.engine.training import Samples, Trained
-from kernelopt.numerics.factors import bordered_solution
+from kernelopt.numerics.decompositions import bordered_solution
 from kernelopt.structure.ball import BallProblem
 from kernelopt.validation import Array
 

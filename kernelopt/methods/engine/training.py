@@ -14,7 +14,7 @@ from kernelopt.learner.smo import smo_rounds
 from kernelopt.losses import Loss
 from kernelopt.losses.curve import Curve
 from kernelopt.methods.engine.provider import Block
-from kernelopt.numerics.rounding import TINY
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.validation import Array
 
 
@@ -42,7 +42,7 @@ class Trained:
     @property
     def gap(self) -> float:
         """The distance of the bounds, relative to the value."""
-        return (self.value - self.lower) / max(abs(self.value), TINY)
+        return (self.value - self.lower) / max(abs(self.value), SMALLEST_DIVISOR)
 
 
 @dataclass(frozen=True)

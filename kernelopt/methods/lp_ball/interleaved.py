@@ -8,13 +8,13 @@ import numpy as np
 
 from kernelopt.grams import ArrayStorage, Grams
 from kernelopt.grams.caching import read_only
+from kernelopt.grams.stored import add_rows
 from kernelopt.learner.smo import combined_block, coordinate_steps, smo_pairs
 from kernelopt.losses.curve import Curve
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost
 from kernelopt.methods.on_ball import BallMethod, ball_cost, report_on_ball
 from kernelopt.numerics.compiling import compiled
-from kernelopt.numerics.rows import add_rows
 from kernelopt.structure.ball import BallProblem
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array, Index, whole

@@ -15,8 +15,7 @@ from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.methods.results import closed_certificate
 from kernelopt.methods.similarity.settings import SETTINGS
 from kernelopt.methods.sizing import CLOSED_SECONDS
-from kernelopt.numerics.decompositions import FACTORS, PRODUCT, VALUES
-from kernelopt.numerics.factors import semidefinite_beyond
+from kernelopt.numerics.decompositions import SECONDS, semidefinite_beyond
 from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.nearness import Block, Nearness, read_nearness
 from kernelopt.structure.structure import Structure, every_multiplier
@@ -93,7 +92,8 @@ class FirstOrderDual(Method):
         # For each matrix the product that forms it, the proof that it is PSD, the least eigenvalue of the
         # bound, and the enclosure of its fidelities.
         proof = (
-            (PRODUCT + FACTORS + VALUES) * float(N) ** 3 + SETTINGS.enclosure_seconds * N**2
+            (SECONDS.product + SECONDS.factors + SECONDS.values) * float(N) ** 3
+            + SETTINGS.enclosure_seconds * N**2
             if learns_matrices
             else 0.0
         )

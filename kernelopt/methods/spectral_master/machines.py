@@ -10,7 +10,7 @@ from kernelopt.language.learner import Learner
 from kernelopt.learner import Machine, learn, lower_bound, machine_at
 from kernelopt.learner.single import SMALL
 from kernelopt.methods.spectral_master.settings import SETTINGS
-from kernelopt.numerics.factors import bordered_solution
+from kernelopt.numerics.decompositions import bordered_solution
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.running import check
 from kernelopt.validation import Array, Mask

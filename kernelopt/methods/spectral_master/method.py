@@ -28,7 +28,7 @@ from kernelopt.methods.sizing import CLOSED_SECONDS
 from kernelopt.methods.spectral_master.machines import Machines, Trained
 from kernelopt.methods.spectral_master.master import Master
 from kernelopt.methods.spectral_master.settings import SETTINGS
-from kernelopt.numerics.decompositions import VALUES
+from kernelopt.numerics.decompositions import SECONDS
 from kernelopt.structure.ball import kernels_by_variable
 from kernelopt.structure.combined.cone import CombinedCone, read_combined_cone
 from kernelopt.structure.combined.coordinates import Coordinates, read_coordinates
@@ -107,7 +107,7 @@ class SpectralMaster(Method):
         # for each iteration passes over the kernels and a decomposition.
         m, N = match.cone.whole.shape[:2]
         seconds = 3e-2 + 5e-3 * m + 3e-4 * m**2 + 6e-8 * m * N**2 + 1.2e-9 * N**3
-        certification = CLOSED_SECONDS + (VALUES + SETTINGS.proof_seconds) * N**3
+        certification = CLOSED_SECONDS + (SECONDS.values + SETTINGS.proof_seconds) * N**3
         return Cost(seconds, 8.0 * (m + 8) * N**2, certified=True, certification=certification)
 
     def run(self, match: Match, control: Control) -> Outcome | None:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import scipy.linalg as sl
 
-from kernelopt.numerics.decompositions import FACTORS, eigenpairs, eigenvalues, lower_factor
+from kernelopt.numerics.decompositions import SECONDS, eigenpairs, eigenvalues, lower_factor
 from kernelopt.numerics.matrix_inequality import SmallProgram, solve_small
 from kernelopt.running import check
 from kernelopt.structure.combined.basis import FrobeniusBasis, frobenius_basis
@@ -169,7 +169,7 @@ def decomposed(stack: Array, mu: Array) -> tuple[Index, Array] | None:
     size = float(np.abs(K).max())
     if not size > 0 or not traceable(K, SHIFT * size * N):
         return None
-    check(FACTORS * float(N) ** 3)
+    check(SECONDS.factors * float(N) ** 3)
     factor, order, rank, _ = sl.lapack.dpstrf(K, lower=1, tol=RANK * float(np.diag(K).max()))
     if not rank:
         return None
