@@ -18,12 +18,11 @@ from kernelopt.estimators.table import (
     Task,
     as_numbers,
     coordinate_names,
-    listed,
     refuse_cells,
     source,
 )
 from kernelopt.validation import Array
-from kernelopt.validation.messages import suggestion
+from kernelopt.validation.messages import listed, suggestion
 
 MISSING = ("", "na", "n/a", "nan", "<na>", "null", "?")  # cells without a value, in lower case
 DELIMITERS = ",;\t"

@@ -8,21 +8,14 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
 
-from kernelopt.validation.messages import nearest_name
+from kernelopt.validation.messages import suggestion
 
 MISSING = "the following arguments are required: "  # the beginning of the message of argparse
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that suggests the nearest option or command, and says which option took a missing argument.
+    """A parser that suggests the nearest option or command, and says which option took a missing argument."""
 
-    Attributes
-    ----------
-    stray : str
-        What to say of arguments that are no options and that the command does not take.
-    """
-
-    stray = ""
     given: Sequence[str] = ()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -33,9 +26,8 @@ class Parser(argparse.ArgumentParser):
     def refuse(self, rest: Sequence[str]) -> NoReturn:
         """End with an error about arguments that no option takes."""
         wrong = [text.partition("=")[0] for text in rest if text.startswith("-")]
-        nearest = nearest_name(wrong[0], self._option_string_actions) if wrong else None
-        hint = f"Did you mean {nearest}?" if nearest else "" if wrong else self.stray
-        self.error(f"unrecognized arguments: {' '.join(rest)}" + (f". {hint}" if hint else ""))
+        hint = suggestion(wrong[0], self._option_string_actions) if wrong else ""
+        self.error(f"unrecognized arguments: {' '.join(rest)}" + f".{hint}" * bool(hint))
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and the message, and exit with 2."""
@@ -60,8 +52,8 @@ class Parser(argparse.ArgumentParser):
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            nearest = nearest_name(str(value), map(str, action.choices or ()))
-            error.message += f". Did you mean {nearest}?" if nearest else ""
+            hint = suggestion(str(value), [*map(str, action.choices or ())])
+            error.message += f".{hint}" * bool(hint)
             raise
 
 

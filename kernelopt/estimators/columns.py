@@ -15,15 +15,13 @@ from kernelopt.kernels import Kernel, gaussian, identity, normalized, on_columns
 from kernelopt.methods.describe import warn_caller
 from kernelopt.records import record
 from kernelopt.validation import Array, as_generator, positive, shown
-from kernelopt.validation.messages import nearest_name
+from kernelopt.validation.messages import listed, suggestion
 
 SCALE_FACTOR = 100.0
 """Standard deviation of a column, in units of the median one, above which a `ScaleWarning` is given.
 
 In squared distances a typical column then counts a ten-thousandth of the largest.
 """
-
-LISTED = 5  # kernels that a warning names
 
 
 def as_columns(columns: Any, d: int, names: Sequence[str] | None = None) -> tuple[int, ...]:
@@ -41,60 +39,40 @@ def as_columns(columns: Any, d: int, names: Sequence[str] | None = None) -> tupl
     ParameterError
         If there is no such column, or none is chosen.
     """
-    if isinstance(columns, slice) and not isinstance(columns.start or columns.stop, str):
-        check_bounds(columns, d)
-        chosen: list[Any] = list(range(d))[columns]
-    else:
-        single = isinstance(columns, str) or np.ndim(columns) == 0
-        chosen = [columns] if single else list(columns)
-        if chosen and all(isinstance(c, bool | np.bool_) for c in chosen):
-            if len(chosen) != d:
-                raise ParameterError(
-                    f"a mask of columns must have one entry for each of the {d} columns of X, got "
-                    f"{len(chosen)}. Pass the numbers of the columns instead."
-                )
-            chosen = [j for j, used in enumerate(chosen) if used]
-    if not chosen:
+    key: Any = columns
+    if not isinstance(columns, slice):
+        listed = [columns] if isinstance(columns, str) or np.ndim(columns) == 0 else list(columns)
+        key = [number_of(column, d, names) if isinstance(column, str) else column for column in listed]
+    try:
+        if isinstance(key, slice):  # Python cuts off what is beyond X without a word
+            range(d)[key.start or 0], range(d)[(key.stop or d) - 1]
+        chosen = np.arange(d)[key]
+    except (IndexError, TypeError) as error:
+        raise ParameterError(
+            f"X must have the columns {shown(columns)} that a kernel reads, got {d} columns. Choose numbers "
+            f"from 0 to {d - 1}, a slice with bounds up to {d}, or a mask with one entry for each of the {d}."
+        ) from error
+    if not chosen.size:
         raise ParameterError(
             f"columns must choose at least one of the {d} columns of X, got none. Leave the kernel out."
         )
-    return tuple(column_number(c, d, names) for c in chosen)
+    return tuple(chosen.tolist())
 
 
-def check_bounds(columns: slice, d: int) -> None:
-    """Raise a `ParameterError` if a slice goes beyond d columns, which Python cuts off without a word."""
-    for bound, most in ((columns.start, d - 1), (columns.stop, d)):
-        if bound is not None and not (isinstance(bound, int | np.integer) and -d <= bound <= most):
-            raise ParameterError(
-                f"X must have the columns of {columns} that a kernel reads, got {d} columns. Choose bounds "
-                f"from 0 to {d}."
-            )
-
-
-def column_number(column: Any, d: int, names: Sequence[str] | None) -> int:
-    """Return the number of one column, which is given by its number or its name."""
-    if isinstance(column, str):
-        if names is None:
-            raise ParameterError(
-                f"X must have names of columns where a kernel reads the column {column!r}, got an array, "
-                f"which has none. Pass a data frame of pandas, or choose by numbers from 0 to {d - 1}."
-            )
-        known = [str(name) for name in names]
-        if column in known:
-            return known.index(column)
-        nearest = nearest_name(column, known)
-        meant = f" Did you mean {nearest!r}?" if nearest else ""
+def number_of(column: str, d: int, names: Sequence[str] | None) -> int:
+    """Return the number of the column with a name."""
+    if names is None:
         raise ParameterError(
-            f"X must have the column {column!r} that a kernel reads, got the columns "
-            f"{shown(known)}.{meant} Choose one of these."
+            f"X must have names of columns where a kernel reads the column {column!r}, got an array, which "
+            f"has none. Pass a data frame of pandas, or choose by numbers from 0 to {d - 1}."
         )
-    try:
-        return int(range(d)[column])
-    except (IndexError, TypeError) as error:
+    known = [str(name) for name in names]
+    if column not in known:
         raise ParameterError(
-            f"X must have the column {shown(column)} that a kernel reads, got {d} columns. Choose a number "
-            f"from 0 to {d - 1}."
-        ) from error
+            f"X must have the column {column!r} that a kernel reads, got the columns {shown(known)}."
+            f"{suggestion(column, known)} Choose one of these."
+        )
+    return known.index(column)
 
 
 def means_and_deviations(X: Array, weights: Array) -> tuple[Array, Array]:
@@ -142,27 +120,21 @@ def warn_of_scales(
     if not found:
         return
     name, number, typical, read = found[0]
-    others = [other for other, *_ in found[1:]]
-    text = (
+    column = number if columns is None else repr(str(columns[number]))
+    others = f" The same holds for {listed([name for name, *_ in found[1:]], 5)}." if found[1:] else ""
+    warn_caller(ScaleWarning(
         "columns that a kernel reads must have standard deviations of similar size, at most "
-        f"{SCALE_FACTOR:g} times the median, got {spread[number]:.3g} in column "
-        f"{number if columns is None else repr(str(columns[number]))} and the median {typical:.3g} over the "
-        f"{read} columns of {name}: it hardly sees the others."
-        + (f" The same holds for {', '.join(others[:LISTED])}" if others else "")
-        + (f" and {len(others) - LISTED} more" if len(others) > LISTED else "")
-        + ("." if others else "")
-        + " Standardise them by make_pipeline(StandardScaler(), model). The default kernels do so themselves."
-    )
-    warn_caller(ScaleWarning(text))
+        f"{SCALE_FACTOR:g} times the median, got {spread[number]:.3g} in column {column} and the median "
+        f"{typical:.3g} over the {read} columns of {name}: it hardly sees the others.{others} Standardise "
+        "them by make_pipeline(StandardScaler(), model). The default kernels do so themselves."
+    ))  # fmt: skip
 
 
 def largest_scale(sets: Iterable[tuple[int, ...]], spread: Array) -> tuple[int, float, int] | None:
     """Return the first column of too large a scale in its set, the typical scale and the size of the set."""
     for columns in sets:
         sizes = spread[list(columns)]
-        if not sizes.any():
-            continue
-        typical = float(np.quantile(sizes[sizes > 0], 0.5, method="lower"))
+        typical = float(np.quantile(sizes[sizes > 0], 0.5, method="lower")) if sizes.any() else np.inf
         if sizes.max() > SCALE_FACTOR * typical:
             return columns[int(sizes.argmax())], typical, len(columns)
     return None

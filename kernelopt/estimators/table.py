@@ -16,7 +16,7 @@ from kernelopt.errors import InputError, NotFiniteError, ShapeError
 from kernelopt.estimators.saving import SavedMixin
 from kernelopt.records import record
 from kernelopt.validation import Array, as_float_array, is_number, shown
-from kernelopt.validation.messages import nearest_name
+from kernelopt.validation.messages import listed, nearest_name
 
 TABLE_MODEL = "table model"  # the kind of the files of `kernelopt fit`
 Task = Literal["classification", "regression"]
@@ -167,11 +167,6 @@ def refuse_cells(
 def source(frame: Any) -> str:
     """Return the file of a data frame that the command line has read, else "X"."""
     return str(getattr(frame, "attrs", {}).get("path", "X"))
-
-
-def listed(names: Sequence[str], most: int = 20) -> str:
-    """Return names as text, the first of them where they are many."""
-    return ", ".join(names[:most]) + (f", ... ({len(names)} in all)" if len(names) > most else "")
 
 
 def coordinate_names(numeric: Sequence[str], categories: Mapping[str, Sequence[str]]) -> list[str]:

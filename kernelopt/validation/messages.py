@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 import numpy as np
@@ -40,6 +40,11 @@ def kind_of(value: object) -> str:
         return f"{name} of dtype {value.dtype}"
     shape = getattr(value, "shape", None)
     return f"{name} of shape {shape}" if isinstance(shape, tuple) else name
+
+
+def listed(names: Sequence[str], most: int = 20) -> str:
+    """Return names as text, the first of them where they are many."""
+    return ", ".join(names[:most]) + (f", ... ({len(names)} in all)" if len(names) > most else "")
 
 
 def refuse_unknown(given: Iterable[str], allowed: Iterable[str], function: str) -> None:

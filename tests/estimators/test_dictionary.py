@@ -123,7 +123,7 @@ def test_names_of_default_gaussian_kernels_stand_for_them():
 @every("kernels, error, said", [
     ("gausian(1.0)", ParameterError, "gaussian"),
     ("gaussian(0 median)", ParameterError, r"the width of gaussian\(0 median\) must be a positive"),
-    ([("a", "linear()", "heigth")], ParameterError, "Did you mean 'height'"),
+    ([("a", "linear()", "heigth")], ParameterError, "Did you mean height"),
     ([("a", "linear()", 4)], ParameterError, "0 to 3"),
     ([("a", "linear()", [])], ParameterError, "at least one"),
     ([("a", "linear()", slice(2, 5))], ParameterError, r"slice\(2, 5, None\) .*4 columns.*to 4"),
