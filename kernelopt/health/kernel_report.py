@@ -227,7 +227,7 @@ def kernel_report(grams: Grams | ArrayLike, y: ArrayLike | None = None) -> Kerne
         first_missing=tuple(found.first_missing for found in each),
         estimated=is_estimated(N),
         n_labelled=None if target is None else len(target),
-        alignments=centred_alignments(given, [found.size for found in each]),
+        alignments=centred_alignments(given, np.array([found.size for found in each])),
         **(numbers if target is not None else numbers | {"alignment": None}),
     )
 

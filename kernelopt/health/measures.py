@@ -9,9 +9,17 @@ from numpy.typing import ArrayLike
 
 from kernelopt.errors import LabelError, ShapeError
 from kernelopt.grams import Grams
-from kernelopt.grams.caching import pieces
 from kernelopt.numerics.decompositions import RANK_TOLERANCE, extreme_eigenvalues
-from kernelopt.validation import PSD_TOLERANCE, Array, Floats, as_classes, as_float_array, is_real, plain
+from kernelopt.validation import (
+    PSD_TOLERANCE,
+    Array,
+    Floats,
+    Index,
+    as_classes,
+    as_float_array,
+    is_real,
+    plain,
+)
 
 Stack: TypeAlias = Grams | Floats
 
@@ -85,34 +93,26 @@ def target_alignment(S: Array, Y: Array) -> float:
     return float((S @ Y * Y).sum()) / norms if norms else np.nan
 
 
-def centred_alignments(given: Stack, sizes: list[float]) -> Array:
-    """Return the centred alignments of the matrices with each other, from some rows of all at a time."""
-    m, N = len(given), given.shape[1]
-    units = np.array([size or 1.0 for size in sizes])[:, None, None]
+def centred_alignments(given: Stack, sizes: Array) -> Array:
+    """Return the centred alignments of the matrices with each other, NaN for a constant or unknown one."""
     good = np.flatnonzero(np.isfinite(sizes))
-    means, norms, inner = np.zeros((m, N)), np.zeros(m), np.zeros((m, m))
-    for part in pieces(N, m * N):
-        rows = symmetric_rows(given, part) / units
-        means[:, part] = rows.mean(axis=2)
-        norms += (rows**2).sum(axis=(1, 2))
-    for part in pieces(N, m * N):
-        rows = symmetric_rows(given, part) / units
-        rows -= means[:, None, :] + (means[:, part] - means.mean(axis=1)[:, None])[:, :, None]
-        flat = rows.reshape(m, -1)[good]
-        inner[np.ix_(good, good)] += flat @ flat.T
-    lengths = np.sqrt(inner.diagonal())
-    lengths[(lengths <= RANK_TOLERANCE * np.sqrt(norms)) | ~np.isfinite(sizes)] = np.nan
-    found = inner / np.outer(lengths, lengths)
-    np.fill_diagonal(found, np.where(np.isnan(lengths), np.nan, 1.0))
-    return np.asarray(found)
+    found = np.full((len(given),) * 2, np.nan)
+    if good.size:
+        grams = in_units(given, good, sizes[good])
+        inner, norms = grams.center().inner(), np.sqrt(grams.inner().diagonal())
+        lengths = np.sqrt(inner.diagonal())
+        lengths[lengths <= RANK_TOLERANCE * norms] = np.nan
+        found[np.ix_(good, good)] = inner / np.outer(lengths, lengths)
+        found[good, good] = np.where(np.isnan(lengths), np.nan, 1.0)
+    return found
 
 
-def symmetric_rows(given: Stack, part: slice) -> Array:
-    """Return some rows of the symmetric parts of all matrices."""
-    if isinstance(given, Grams):
-        return given.rows(part)
-    with np.errstate(invalid="ignore"):  # infinite entries of different signs
-        return np.asarray(given[:, part] / 2 + given[:, :, part].transpose(0, 2, 1) / 2, dtype=np.float64)
+def in_units(given: Stack, chosen: Index, sizes: Array) -> Grams:
+    """Return the symmetric parts of some matrices, divided by their sizes where products may overflow."""
+    if isinstance(given, Grams) and ((sizes == 0) | ((sizes > 1e-100) & (sizes < 1e100))).all():
+        return given.subset(chosen)
+    K = np.asarray(given)[chosen] / np.where(sizes > 0, sizes, 1.0)[:, None, None]
+    return Grams.from_array((K + K.transpose(0, 2, 1)) / 2)
 
 
 def as_target(y: ArrayLike, N: int) -> Array:
