@@ -60,19 +60,20 @@ def run(options: argparse.Namespace) -> int:
     from kernelopt.testing.conformance import TOLERANCE, conic_solvers, run_case
     from kernelopt.testing.suite import cases
 
-    solvers, every = conic_solvers(options.solver), list(cases(options.size))
-    chosen = [case for case in every if case.name.startswith(tuple(options.problem))]
+    solvers, every = conic_solvers(options.solver), cases(options.size)
+    chosen = [name for name in every if name.startswith(tuple(options.problem))]
     if not chosen:
-        names = ", ".join(case.name for case in every)
-        wrong(f"--problem must be the beginning of a name, got {options.problem}; there are {names}")
+        wrong(
+            f"--problem must be the beginning of a name, got {options.problem}; there are {', '.join(every)}"
+        )
     started, output = time.perf_counter(), Output(options.json)
     rows: list[ConformanceRow] = []
     with warnings.catch_warnings(), progress() as bar:
         warnings.simplefilter("ignore")  # the rows hold what the warnings say
         task = bar.add_task("", total=len(chosen) * len(solvers))
-        for case, solver in product(chosen, solvers):
-            bar.update(task, advance=1, description=f"{case.name}, {solver}")
-            row = run_case(case, solver)
+        for name, solver in product(chosen, solvers):
+            bar.update(task, advance=1, description=f"{name}, {solver}")
+            row = run_case(name, every[name], solver)
             rows += [row] if row is not None else []
     versions = {name: version(name) for name in ("kernelopt", "cvxpy", "numpy")}
     output.document({"versions": versions, "tolerance": TOLERANCE, "rows": [vars(row) for row in rows]})

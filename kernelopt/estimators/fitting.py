@@ -15,8 +15,6 @@ from kernelopt.running import Call, running_call
 from kernelopt.validation import positive
 
 F = TypeVar("F", bound=Callable[..., Any])
-LATE_SECONDS, LATE_SHARE = 0.3, 0.07  # of a limit, by which it may be exceeded before another solve starts
-AT_ONCE = 1e-6  # limit of a solve that has no time left: it trains a machine on a sample
 
 
 class Fit(Call):
@@ -62,7 +60,7 @@ class Fit(Call):
         Stopped
             If the time limit was exceeded by so much that no other solve can start.
         """
-        if self.time_limit is not None and self.seconds > LATE_SECONDS + (1 + LATE_SHARE) * self.time_limit:
+        if self.time_limit is not None and self.seconds > 0.3 + 1.07 * self.time_limit:
             raise Stopped
         if self._evaluating_since is not None:
             self._evaluation, self._evaluating_since = self.seconds - self._evaluating_since, None
@@ -71,7 +69,7 @@ class Fit(Call):
         self.expected, self.solves = self.expected - 1, self.solves + 1
         if not self.interrupted:
             self._deadline = math.inf
-        return None if math.isinf(part) else max(AT_ONCE, part)
+        return None if math.isinf(part) else max(1e-6, part)  # without time it trains a machine on a sample
 
     def time_for(self, solves: float, evaluations: float) -> bool:
         """Whether these solves and evaluations fit into the limit, if they take as long as those so far."""
@@ -80,32 +78,24 @@ class Fit(Call):
 
     def unfinished(self) -> BaseException:
         """Return the error of a call that has ended without a machine."""
-        done = f"{self.name} had {self._done()}"
+        done = [f"reached the {self.stage}"] if self.stage else []
+        cure = "Give more time, or fit on fewer samples."
+        if self.solves:
+            done.append(f"started {self.solves} solve{'s' * (self.solves > 1)}")
+        elif self.steps is not None:
+            done.append(f"evaluated {int(self.steps.done)} of {self.steps.total} kernels")
+            kernels = self.seconds - self.steps.seconds + self.steps.predicted
+            if not self.stage and math.isfinite(kernels):
+                cure = f"The kernels alone take about {kernels:.2g} s. {cure}"
+        had = f"{self.name} had {' and '.join(done) or 'evaluated no kernel'}"
         if self.interrupted:
             error = KeyboardInterrupt()
-            error.add_note(f"{done} when it was interrupted: there is no machine yet.")
+            error.add_note(f"{had} when it was interrupted: there is no machine yet.")
             return error
         return TimeLimitError(
-            f"a machine must be trained within time_limit = {self.time_limit:g}, got none: {done} in "
-            f"{self.seconds:.1f} s. {self._advice()}"
+            f"a machine must be trained within time_limit = {self.time_limit:g}, got none: {had} in "
+            f"{self.seconds:.1f} s. {cure}"
         )
-
-    def _done(self) -> str:
-        """Return what was done, and of how much."""
-        stage = f"reached the {self.stage}" if self.stage else ""
-        solved = f"started {self.solves} solve{'s' * (self.solves > 1)}" if self.solves else ""
-        if self.steps is not None and not self.solves:
-            evaluated = f"evaluated {int(self.steps.done)} of {self.steps.total} kernels"
-            return " and ".join(filter(None, [stage, evaluated]))
-        read = "read the samples" if self._evaluating_since is not None else "not read the samples"
-        return " and ".join(filter(None, [stage, solved])) or read
-
-    def _advice(self) -> str:
-        """Return what to do, with the seconds of all kernels where they can be predicted."""
-        if self.stage or self.solves or self.steps is None or not math.isfinite(self.steps.predicted):
-            return "Give a larger time_limit, or fit on fewer samples."
-        kernels = self.seconds - self.steps.seconds + self.steps.predicted
-        return f"The kernels alone take about {kernels:.2g} s. Give more time, or fit on fewer samples."
 
 
 def one_call(fit: F) -> F:

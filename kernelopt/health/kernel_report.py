@@ -219,16 +219,17 @@ def kernel_report(grams: Grams | ArrayLike, y: ArrayLike | None = None) -> Kerne
     N = given.shape[1]
     target = None if y is None else as_target(y, N)
     each = [measured(np.asarray(K, dtype=np.float64), target) for K in given]
-    numbers = dict(zip((*NUMBERS, "alignment"), np.array([found.numbers for found in each]).T, strict=True))
+    found = {name: [one[name] for one in each] for name in each[0]}
     return KernelReport(
         names=names,
         n_points=N,
-        missing=tuple(found.missing for found in each),
-        first_missing=tuple(found.first_missing for found in each),
+        missing=tuple(found["missing"]),
+        first_missing=tuple(found["first_missing"]),
         estimated=is_estimated(N),
+        alignment=None if target is None else np.array(found["alignment"]),
         n_labelled=None if target is None else len(target),
-        alignments=centred_alignments(given, np.array([found.size for found in each])),
-        **(numbers if target is not None else numbers | {"alignment": None}),
+        alignments=centred_alignments(given, np.array(found["size"])),
+        **{name: np.array(found[name]) for name in NUMBERS},
     )
 
 

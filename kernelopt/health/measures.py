@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,34 +27,32 @@ EXACT_POINTS = 2000  # up to which all eigenvalues are computed: about a second 
 NUMBERS = ("asymmetry", "smallest", "effective_rank", "scale", "trace")
 
 
-class Measured(NamedTuple):
-    """What one matrix says: its largest entry, and `NUMBERS` with the alignment with the target.
+def measured(K: Array, target: Array | None) -> dict[str, Any]:
+    """Return the numbers of a report of one matrix of shape (N, N), and its largest entry as "size".
 
-    The size is NaN where entries are missing.
+    All are NaN where entries are missing.
     """
-
-    missing: int
-    first_missing: tuple[int, int] | None
-    size: float
-    numbers: tuple[float, ...]
-
-
-def measured(K: Array, target: Array | None) -> Measured:
-    """Measure one matrix of shape (N, N), in units of its largest entry."""
     missing = ~np.isfinite(K)
+    found: dict[str, Any] = dict.fromkeys((*NUMBERS, "alignment", "size"), np.nan)
+    found |= {"missing": int(missing.sum()), "first_missing": None}
     if missing.any():
         i, j = np.argwhere(missing)[0].tolist()
-        return Measured(int(missing.sum()), (i, j), np.nan, (np.nan,) * (len(NUMBERS) + 1))
+        return found | {"first_missing": (i, j)}
     size = float(np.abs(K).max())
     S = K / (size or 1.0)
     asymmetry = float(np.abs(S - S.T).max())
     S = (S + S.T) / 2
     low, high, rank = spectrum(S)
-    least = low / (max(abs(low), abs(high)) or 1.0)
     trace = float(np.trace(S))
-    scale = size * (trace / len(S) - float(S.mean()))
-    aligned = np.nan if target is None else target_alignment(S, target)
-    return Measured(0, None, size, (asymmetry, least, rank, scale, size * trace, aligned))
+    return found | {
+        "size": size,
+        "asymmetry": asymmetry,
+        "smallest": low / (max(abs(low), abs(high)) or 1.0),
+        "effective_rank": rank,
+        "scale": size * (trace / len(S) - float(S.mean())),
+        "trace": size * trace,
+        "alignment": np.nan if target is None else target_alignment(S, target),
+    }
 
 
 def is_estimated(N: int) -> bool:

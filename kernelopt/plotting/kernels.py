@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,14 +20,6 @@ from kernelopt.validation import Array, Index, as_classes, shown, whole
 PERCENTILES = (2, 98)  # of the entries of a kernel, between which the colours are
 TITLE = 30.0  # points above a heat map, for two lines
 GUTTER = 0.1  # of the width of a panel, between panels
-
-
-class Panel(NamedTuple):
-    """A kernel matrix with its title; `weight` is None for the learned kernel."""
-
-    matrix: Array
-    name: str
-    weight: float | None
 
 
 def plot_kernels(
@@ -82,16 +74,15 @@ def plot_kernels(
     """
     machine = machine_of(solution)
     panels, m = panels_of(machine, whole(most, "most"), names)
-    order, groups, by = order_of(labels_of(solution, machine), panels[0].matrix, sort_by)
+    order, groups, by = order_of(labels_of(solution, machine), panels[0][0], sort_by)
     rows, columns = arranged(len(panels), 480.0, 360.0)
     ax = new_axes(ax, (max(1.7 * columns + 1.5, 5.0), (1.7 + TITLE / 72) * rows + 0.8))  # inches
     frames = frames_in(ax, len(panels))
-    for frame, (matrix, name, weight) in zip(frames, panels, strict=True):
+    for frame, (matrix, name, below) in zip(frames, panels, strict=True):
         image = sorted_image(matrix, order)
         lowest, highest = colour_limits(image)
         picture = frame.imshow(image, cmap="viridis", vmin=lowest, vmax=highest, extent=(0, 1, 1, 0))
         longest = max(int(in_points(frame)[0] / (STYLE.character * STYLE.font)), 8)
-        below = "" if weight is None else f"\nweight {weight:.3g}"
         frame.set_title(shortened_name(name, longest) + below, fontsize=STYLE.font)
         frame.set(xticks=[], yticks=[])
         mark_groups(frame, groups, named=frame is frames[0])
@@ -151,9 +142,14 @@ def labels_of(given: Any, machine: Learned) -> Any:
     return machine.y if len(machines) == 1 else None
 
 
-def panels_of(machine: Learned, most: int, names: Sequence[str] | None) -> tuple[list[Panel], int]:
-    """Return the learned kernel and the base kernels of the largest weights, and the number of all."""
-    panels = [Panel(machine.kernel, "learned", None)]
+def panels_of(
+    machine: Learned, most: int, names: Sequence[str] | None
+) -> tuple[list[tuple[Array, str, str]], int]:
+    """Return the learned kernel and the base kernels of the largest weights, and the number of all.
+
+    Each has its name, and what stands below the name.
+    """
+    panels = [(machine.kernel, "learned", "")]
     if machine.weights is None or machine.names is None:
         return panels, 0
     weights = machine.weights
@@ -161,7 +157,7 @@ def panels_of(machine: Learned, most: int, names: Sequence[str] | None) -> tuple
     stacks = [(part.grams, i) for part in machine.parts if not part.is_ridge for i in range(len(part.grams))]
     for k in np.argsort(-np.abs(weights), kind="stable")[:most]:
         grams, i = stacks[k]
-        panels.append(Panel(grams.gram(i), str(listed[k]), float(weights[k])))
+        panels.append((grams.gram(i), str(listed[k]), f"\nweight {weights[k]:.3g}"))
     return panels, weights.size
 
 

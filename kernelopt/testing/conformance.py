@@ -99,9 +99,9 @@ def conic_solvers(names: Sequence[str] | None = None) -> list[str]:
     return [name for name in INSTALLED_CONIC_SOLVERS if name not in unusable]
 
 
-def run_case(case: Case, solver: Any, tol: float = TOLERANCE) -> ConformanceRow | None:
+def run_case(name: str, case: Case, solver: Any, tol: float = TOLERANCE) -> ConformanceRow | None:
     """Return the row of one solver on one problem, None where the solver lacks the cones."""
-    form, truth = case.make()
+    form, truth = case()
     conic, value = form.conic, np.nan
     try:
         compiled(conic, solver)
@@ -118,17 +118,17 @@ def run_case(case: Case, solver: Any, tol: float = TOLERANCE) -> ConformanceRow 
             form.clear()  # the values of a failed solve are no answer
         elif conic.solution is not None:
             value = number(conic.solution.opt_val)
-        infeasibility, violated = measured(primal_violation, conic)
-        complementarity, _ = measured(complementarity_violation, conic)
-        attained, _ = measured(attained_value, conic)
+        infeasibility, violated = measured(primal_violation, conic, (np.nan, ""))
+        complementarity = measured(complementarity_violation, conic, np.nan)
+        attained = measured(attained_value, conic, np.nan)
         certificate, missing = certificate_of(form)
     row = ConformanceRow(
         solver=attempt.name,
-        problem=case.name,
+        problem=name,
         status=done.status,
         truth=truth,
         value=value,
-        error=true_error(value, truth),
+        error=0.0 if value == truth else abs(value - float(truth)) / (abs(float(truth)) or 1.0),
         gap=np.nan if certificate is None else certificate.gap,
         infeasibility=infeasibility,
         complementarity=complementarity,
@@ -239,13 +239,3 @@ def assess_value(
     if not row.error <= 2 * tol:
         return "false bracket", f"{value:.9g} was certified, the optimum is {row.truth:.9g}"
     return "certified", ""
-
-
-def true_error(value: float, truth: float) -> float:
-    """Return |value - truth| / |truth|, or |value - truth| where the truth is zero.
-
-    For an infinite truth it is 0 if the value is equal to it, and nan otherwise.
-    """
-    if not np.isfinite(truth):
-        return 0.0 if value == truth else np.nan
-    return abs(value - truth) / (abs(truth) or 1.0)

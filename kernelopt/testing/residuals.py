@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import cvxpy as cp
 import numpy as np
@@ -20,17 +20,20 @@ FAILURES = (KerneloptError, ArithmeticError, ValueError, RuntimeError, IndexErro
 """What cvxpy, numpy and kernelopt raise on the values that a solver leaves; LinAlgError is a ValueError."""
 
 
-def measured(measure: Callable[[cp.Problem], tuple[float, str]], problem: cp.Problem) -> tuple[float, str]:
-    """Return a residual and the constraint it belongs to, or (nan, "") where there is no finite point."""
+Residual = TypeVar("Residual", float, tuple[float, str])
+
+
+def measured(measure: Callable[[cp.Problem], Residual], problem: cp.Problem, unknown: Residual) -> Residual:
+    """Return a residual, or `unknown` where there is no finite point or nothing can be computed at it."""
     if finite([v.value for v in problem.variables()]):
         with suppress(*FAILURES):
             return measure(problem)
-    return np.nan, ""
+    return unknown
 
 
-def attained_value(problem: cp.Problem) -> tuple[float, str]:
+def attained_value(problem: cp.Problem) -> float:
     """Return the objective at the point."""
-    return number(problem.objective.value), ""
+    return number(problem.objective.value)
 
 
 def primal_violation(problem: cp.Problem) -> tuple[float, str]:
@@ -46,11 +49,11 @@ def primal_violation(problem: cp.Problem) -> tuple[float, str]:
     for c in problem.constraints:
         size = max(1.0, *(largest(arg.value) for arg in c.args))
         found.append((largest(violated(c)) / size, str(c.label or c)))
-    return worst(found)
+    return max(found, key=lambda pair: np.inf if np.isnan(pair[0]) else pair[0])
 
 
-def complementarity_violation(problem: cp.Problem) -> tuple[float, str]:
-    """Return the largest violation of complementarity or dual feasibility, and its constraint.
+def complementarity_violation(problem: cp.Problem) -> float:
+    """Return the largest violation of complementarity or dual feasibility.
 
     It is taken over inequalities and cones. For each of them it is the larger of
 
@@ -61,16 +64,15 @@ def complementarity_violation(problem: cp.Problem) -> tuple[float, str]:
     semidefinite constraint. The multipliers of other cones are not tested for their cone. The result is
     infinite for a multiplier that is not finite, and nan where there is none.
     """
-    found = [(0.0, "")]
-    value = max(1.0, abs(number(problem.solution.opt_val)))
+    found, value = [0.0], max(1.0, abs(number(problem.solution.opt_val)))
     for c in problem.constraints:
         if isinstance(c, Zero | Equality):
             continue
-        label, duals = str(c.label or c), [dual.value for dual in c.dual_variables]
+        duals = [dual.value for dual in c.dual_variables]
         if any(dual is None for dual in duals):
-            return np.nan, ""
+            return np.nan
         if not finite(duals):
-            return np.inf, label
+            return np.inf
         pairs = zip(duals, [c.expr] if isinstance(c, Inequality) else c.args, strict=True)
         product = abs(sum(float(np.vdot(dual, slack.value)) for dual, slack in pairs)) / value
         outside, first = 0.0, np.asarray(duals[0], dtype=float)
@@ -78,13 +80,8 @@ def complementarity_violation(problem: cp.Problem) -> tuple[float, str]:
             outside = -float(first.min(initial=0.0))
         elif isinstance(c, PSD):
             outside = -float(np.linalg.eigvalsh((first + first.T) / 2)[0])
-        found.append((max(product, outside / max(1.0, *map(largest, duals))), label))
-    return worst(found)
-
-
-def worst(found: list[tuple[float, str]]) -> tuple[float, str]:
-    """Return the largest violation with its constraint; nan counts as the largest."""
-    return max(found, key=lambda pair: np.inf if np.isnan(pair[0]) else pair[0])
+        found += [product, outside / max(1.0, *map(largest, duals))]
+    return float(np.max(found))
 
 
 def largest(value: Any) -> float:

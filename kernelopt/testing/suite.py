@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import cvxpy as cp
 import numpy as np
@@ -18,7 +17,7 @@ from kernelopt.structure.structure import Structure
 from kernelopt.testing.residuals import finite
 from kernelopt.validation import Array
 
-SEED = 2004  # of the default problems: any other seed would do, and a fixed one makes runs comparable
+SEED = 2004  # of the problems: any other seed would do, and a fixed one makes runs comparable
 KINDS: dict[str, dict[str, Any]] = {  # endings of names, and knobs; all that makes a planted problem hard
     "": {},
     ", harsh": {"degenerate": True, "duplicates": 2, "condition": 1e4},
@@ -78,23 +77,12 @@ class ConicForm:
         return (dict(point) if finite(point.values()) else None), (list(alphas) if usable else None)
 
 
-@dataclass(frozen=True)
-class Case:
-    """A problem of the suite.
-
-    Attributes
-    ----------
-    name : str
-    make : function without arguments
-        Returns the conic form of the problem and its true optimal value.
-    """
-
-    name: str
-    make: Callable[[], tuple[ConicForm, float]]
+Case: TypeAlias = Callable[[], tuple[ConicForm, float]]
+"""A problem of the suite: it makes its conic form and returns its true optimal value too."""
 
 
-def cases(size: int = 10, entries: dict[str, Entry] | None = None, seed: int = SEED) -> Iterator[Case]:
-    """Yield the problems of the suite: every formulation that plants optima, and the pathological ones.
+def cases(size: int = 10, entries: dict[str, Entry] | None = None) -> dict[str, Case]:
+    """Return the problems of the suite by name: all that formulations plant, and the pathological ones.
 
     Parameters
     ----------
@@ -102,29 +90,31 @@ def cases(size: int = 10, entries: dict[str, Entry] | None = None, seed: int = S
         Labelled points of the planted problems.
     entries : dict from name to Entry, optional
         By default the catalogue of installed formulations.
-    seed : int, default 2004
     """
+    found: dict[str, Case] = {}
     for name, entry in (catalogue() if entries is None else entries).items():
         for kind, knobs in KINDS.items():
-            if entry.planted and (kind != ", infeasible" or can_be_infeasible(entry, seed)):
-                yield Case(name + kind, partial(planted_form, entry, seed, {"n": size, **knobs}))
-    yield Case("no strong duality", no_strong_duality)
-    yield Case("unbounded log-determinant", unbounded_log_determinant)
+            if entry.planted and (kind != ", infeasible" or can_be_infeasible(entry)):
+                found[name + kind] = partial(planted_form, entry, {"n": size, **knobs})
+    return found | {
+        "no strong duality": no_strong_duality,
+        "unbounded log-determinant": unbounded_log_determinant,
+    }
 
 
-def can_be_infeasible(entry: Entry, seed: int) -> bool:
+def can_be_infeasible(entry: Entry) -> bool:
     """Whether the entry plants infeasible problems; an entry that does not raises ParameterError."""
     make: Any = entry.planted
     try:
-        return bool(make(np.random.default_rng(seed), infeasible=True).infeasible)
+        return bool(make(np.random.default_rng(SEED), infeasible=True).infeasible)
     except ParameterError:
         return False
 
 
-def planted_form(entry: Entry, seed: int, knobs: dict[str, Any]) -> tuple[ConicForm, float]:
+def planted_form(entry: Entry, knobs: dict[str, Any]) -> tuple[ConicForm, float]:
     """Return the conic form of a planted problem, by its first programme if it has one, and its optimum."""
     make: Any = entry.planted
-    found = make(np.random.default_rng(seed), **knobs)
+    found = make(np.random.default_rng(SEED), **knobs)
     problem, programmes = found.formulation.problem, [*found.formulation.programmes.values()]
     form = ConicForm(problem, programmes[0]() if programmes else None)
     maximize = isinstance(problem.objective, cp.Maximize)

@@ -13,7 +13,7 @@ from kernelopt.testing.suite import cases
 from tests.every import every
 from tests.formulations.test_formulations import ENTRIES
 
-CASES = {case.name: case for case in cases(entries=ENTRIES)}
+CASES = cases(entries=ENTRIES)
 FEW = ("lp_norm.primal", "lanckriet.alignment", "triplet_lp.kernel_design")
 PATHOLOGICAL = ("no strong duality", "unbounded log-determinant")
 INFEASIBLE = [name for name in CASES if name.endswith("infeasible")]
@@ -95,7 +95,7 @@ OF_MULTIPLIERS = {lie for lie in LIES if lie.startswith("multipliers")}
 
 def judged(name, lie):
     """The row of a lie: no bracket is false, and what is certified is right."""
-    row = run_case(CASES[name], Liar(LIES[lie]))
+    row = run_case(name, CASES[name], Liar(LIES[lie]))
     assert row.verdict != "false bracket", row
     assert row.verdict != "certified" or (row.error <= 1e-4 and row.gap <= 1e-4), row
     return row
@@ -104,7 +104,7 @@ def judged(name, lie):
 def test_there_are_a_dozen_lies_and_an_honest_answer_is_certified():
     assert len(LIES) >= 12
     honest = Liar(lambda answer, data, solve: None)
-    assert {run_case(CASES[name], honest).verdict for name in FEW} == {"certified"}
+    assert {run_case(name, CASES[name], honest).verdict for name in FEW} == {"certified"}
 
 
 @pytest.mark.parametrize("name", FEW)
@@ -129,14 +129,14 @@ def test_nothing_wrong_is_certified_on_any_problem(k, name):
 @lies
 def test_what_solvers_cannot_solve_is_never_reported_as_solved(name, lie):
     """The strong-duality failure and the unbounded log-determinant, whatever is said of them."""
-    row = run_case(CASES[name], Liar(LIES[lie]))
+    row = run_case(name, CASES[name], Liar(LIES[lie]))
     assert row.verdict not in ("certified", "proved infeasible"), row
 
 
 @pytest.mark.parametrize("solver", ["CLARABEL", "SCS", "CVXOPT"])
 @pytest.mark.parametrize("name", PATHOLOGICAL)
 def test_no_solver_solves_them(name, solver):
-    row = run_case(CASES[name], solver)
+    row = run_case(name, CASES[name], solver)
     assert row is None or row.verdict not in ("certified", "proved infeasible"), row
 
 
@@ -144,7 +144,7 @@ def test_no_solver_solves_them(name, solver):
 def test_an_infeasible_problem_is_never_certified(name):
     """A status that says optimal is refuted; one that says infeasible is proved."""
     claimed = change(status=lambda a: "Solved", obj_val=lambda a: 1.0, x=lambda a: np.ones_like(a.x))
-    assert run_case(CASES[name], Liar(claimed)).verdict == "refuted"
-    dual = CASES[name].make()[0].is_dual
+    assert run_case(name, CASES[name], Liar(claimed)).verdict == "refuted"
+    dual = CASES[name]()[0].is_dual
     said = change(status=lambda a: "DualInfeasible" if dual else "PrimalInfeasible")
-    assert run_case(CASES[name], Liar(said)).verdict == "proved infeasible"
+    assert run_case(name, CASES[name], Liar(said)).verdict == "proved infeasible"
