@@ -9,6 +9,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.learner.programs import block_scales, dual_program, half_square, solve_conic
+from kernelopt.learner.settings import SETTINGS
 from kernelopt.learner.single import Machine, learn
 from kernelopt.losses import Loss
 from kernelopt.numerics.decompositions import pivoted_cholesky
@@ -16,9 +17,6 @@ from kernelopt.numerics.norms import conjugate_exponent, lp_length
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.threads import quietly
 from kernelopt.validation import Array
-
-POLISHING_STEPS = 10  # alternations at most between alpha and the scales, for norms above 2
-CLOSE = 1e-7  # relative gap above which the primal is solved too
 
 
 def learn_blocks(Ks: Sequence[Array], y: Array, loss: Loss, bias: bool, norm: float) -> Machine:
@@ -35,7 +33,7 @@ def learn_blocks(Ks: Sequence[Array], y: Array, loss: Loss, bias: bool, norm: fl
     alpha, scales = dual_program(factors, y, loss, bias, norm)
     best = blocks_at(Ks, alpha, scales, y, loss, bias, norm)
     # The conic solver's alpha is accurate to about 1e-6. Training at the combined kernel is more accurate.
-    for _ in range(1 if norm < 2 else POLISHING_STEPS):
+    for _ in range(1 if norm < 2 else SETTINGS.polishing_steps):
         if norm < 2:
             scales = scales / max(lp_length(scales, norm / (2 - norm)), SMALLEST_DIVISOR)
         alpha = learn(np.tensordot(scales, np.asarray(Ks), 1), y, loss, bias).alpha
@@ -47,7 +45,7 @@ def learn_blocks(Ks: Sequence[Array], y: Array, loss: Loss, bias: bool, norm: fl
         best = polished
     if norm > 2:
         lower = block_lower_bound(Ks, best.alpha, y, loss, norm)
-        if not (np.isfinite(best.value) and best.value - lower <= CLOSE * abs(best.value)):
+        if not (np.isfinite(best.value) and best.value - lower <= SETTINGS.close * abs(best.value)):
             other = primal_blocks(Ks, factors, y, loss, bias, norm)
             best = min(best, other, key=lambda machine: machine.value)
     return best

@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelopt.learner.settings import SETTINGS
 from kernelopt.losses import Loss
 from kernelopt.numerics.decompositions import bordered_solution
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.running import check
 from kernelopt.validation import Array
-
-STEPS = 30  # at most: a few are usual, since the method converges quadratically
-SHORTEST_STEP = 1e-8  # of a line search, relative to the Newton step
-SMALLEST_HESSIAN = 1e-12  # relative to the largest entry: flatter samples are held by this one
 
 
 def newton_steps(
@@ -32,7 +29,7 @@ def newton_steps(
     """
     a = alpha
     value, _, b = loss.primal(f, float(a @ f) / 2, y, bias)
-    for _ in range(STEPS):
+    for _ in range(SETTINGS.newton_steps):
         check()
         t = f + b
         inverse = inverse_hessian(loss, y, t)
@@ -44,7 +41,7 @@ def newton_steps(
             return
         direction = solution[0]
         change, length, start = product(K, unit, direction), 1.0, (a, f, value)
-        while length > SHORTEST_STEP:
+        while length > SETTINGS.shortest_step:
             a, f = start[0] + length * direction, start[1] + length * change
             value, _, b = loss.primal(f, float(a @ f) / 2, y, bias)
             if value < start[2]:
@@ -69,6 +66,6 @@ def inverse_hessian(loss: Loss, y: Array, t: Array) -> Array:
     if loss.quadratic:
         return np.asarray(loss.curve(y).curvature)
     hessian = np.asarray(loss.hessian_diag(t, y), dtype=float)
-    least = SMALLEST_HESSIAN * float(hessian.max())
+    least = SETTINGS.smallest_hessian * float(hessian.max())
     least = least if least > SMALLEST_DIVISOR else 1.0  # where all are flat
     return np.asarray(1 / np.maximum(hessian, least))

@@ -10,14 +10,13 @@ import numpy as np
 from kernelopt.conic.compiled import solve_compiled
 from kernelopt.conic.costs import COMPILATION_FIXED, DENSE_ENTRY
 from kernelopt.errors import SolverError
+from kernelopt.learner.settings import SETTINGS
 from kernelopt.losses import Loss
 from kernelopt.numerics.norms import conjugate_exponent, lp_length
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.running import check
 from kernelopt.threads import quietly
 from kernelopt.validation import Array
-
-SCS_TOLERANCE = 1e-9  # near the accuracy of the interior-point solver that it replaces
 
 
 def dual_program(
@@ -89,7 +88,7 @@ def solve_conic(problem: cp.Problem, loss: Loss) -> None:
     try:
         solve_compiled(problem, cp.CLARABEL, {"max_threads": 1})
     except cp.SolverError:
-        solve_compiled(problem, cp.SCS, {"eps_abs": SCS_TOLERANCE, "eps_rel": SCS_TOLERANCE})
+        solve_compiled(problem, cp.SCS, dict.fromkeys(("eps_abs", "eps_rel"), SETTINGS.scs_tolerance))
     if problem.value is None or not np.isfinite(problem.value):
         raise SolverError(
             f"the machine at a fixed kernel must have a solution, got status {problem.status} for {loss!r}. "

@@ -8,18 +8,13 @@ from threading import Event
 import numpy as np
 import scipy.sparse as sp
 
+from kernelopt.learner.settings import SETTINGS
 from kernelopt.losses import Loss
 from kernelopt.losses.curve import Curve
 from kernelopt.numerics.decompositions import pivoted_cholesky
 from kernelopt.running import check
 from kernelopt.threads import interruptible
 from kernelopt.validation import Array
-
-BOUND_TOLERANCES = (1e-3, 1e-5, 1e-7, 1e-9)  # relative distances at which an entry counts as at its bound
-CLARABEL_TOLERANCE = (
-    1e-11  # of gap and feasibility: tighter than the default 1e-8, to identify the active set
-)
-SINGULAR = 1e-13  # relative singular values of the linear system below this count as zero
 
 
 def interior_points(K: Array, y: Array, loss: Loss, bias: bool) -> Iterator[Array]:
@@ -37,7 +32,7 @@ def interior_points(K: Array, y: Array, loss: Loss, bias: bool) -> Iterator[Arra
         beta = interior_point_solution(scale * K, unit, bias, factored)
         if beta is not None:
             yield scale * beta
-            for boundary in BOUND_TOLERANCES:
+            for boundary in SETTINGS.at_bound:
                 check()
                 polished = active_set(scale * K, unit, bias, beta, boundary)
                 if polished is not None:
@@ -52,24 +47,24 @@ def interior_point_solution(K: Array, curve: Curve, bias: bool, factored: bool) 
     """
     import clarabel  # here, since importing kernelopt should be quick
 
-    n, kinked = curve.linear.size, bool(curve.l1.any())
+    n = curve.linear.size
+    k = n if curve.l1.any() else 0
     L = pivoted_cholesky(K, "the kernel") if factored else np.zeros((n, 0))
-    square = np.diag(curve.curvature) if factored else K + np.diag(curve.curvature)
-    x = sp.eye_array(n + L.shape[1] + kinked * n, format="csr")  # all variables, of which these are parts
-    a, w, t = x[:n], x[n : n + L.shape[1]], x[n + L.shape[1] :]
-    P = a.T @ sp.csr_array(square) @ a + w.T @ w
-    q = (t.T @ curve.l1 if kinked else 0.0) - a.T @ curve.linear
+    square, r = np.diag(curve.curvature) if factored else K + np.diag(curve.curvature), L.shape[1]
+    P = sp.block_diag([square, sp.eye_array(r), sp.csc_array((k, k))], format="csc")
+    q = np.concatenate([-curve.linear, np.zeros(r), curve.l1[:k]])
+    x = sp.eye_array(n + r + k, format="csr")  # all variables, of which these are parts
+    a, w, t = x[:n], x[n : n + r], x[n + r :]
     equal = sp.vstack([sp.csr_array(L.T) @ a - w, sp.csr_array(np.ones((int(bias), n))) @ a])
     above, below = np.isfinite(curve.upper), np.isfinite(curve.lower)
-    kinks = [a - t, -a - t] if kinked else []
-    A = sp.vstack([equal, a[above], -a[below], *kinks], format="csc")
+    A = sp.vstack([equal, a[above], -a[below], a[:k] - t, -a[:k] - t], format="csc")
     b = np.concatenate([np.zeros(equal.shape[0]), curve.upper[above], -curve.lower[below]])
     b = np.append(b, np.zeros(A.shape[0] - b.size))
     cones = [clarabel.ZeroConeT(equal.shape[0]), clarabel.NonnegativeConeT(b.size - equal.shape[0])]
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_threads = 1
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = CLARABEL_TOLERANCE
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = SETTINGS.interior_tolerance
     solver, ended = clarabel.DefaultSolver(sp.triu(P, format="csc"), q, A, b, cones, settings), Event()
     if hasattr(solver, "set_termination_callback"):  # from Clarabel 0.11 on; older versions run to their end
         solver.set_termination_callback(lambda info: ended.is_set())
@@ -98,5 +93,5 @@ def active_set(K: Array, curve: Curve, bias: bool, a: Array, boundary: float) ->
         ones = np.ones((len(M), 1))
         M = np.block([[M, ones], [ones.T, np.zeros((1, 1))]])
         right = np.append(right, -x.sum())
-    x[free] = np.linalg.lstsq(M, right, rcond=SINGULAR)[0][: int(free.sum())]
+    x[free] = np.linalg.lstsq(M, right, rcond=SETTINGS.singular)[0][: int(free.sum())]
     return x if np.isfinite(x).all() else None

@@ -11,15 +11,13 @@ import numpy as np
 from kernelopt.learner.newton import newton_steps
 from kernelopt.learner.programs import dual_program, program_seconds
 from kernelopt.learner.quadratic import interior_points
+from kernelopt.learner.settings import SETTINGS
 from kernelopt.learner.smo import smo_points
 from kernelopt.losses import Loss
 from kernelopt.numerics.decompositions import pivoted_cholesky
 from kernelopt.records import record
 from kernelopt.running import check, seconds_left
 from kernelopt.validation import Array
-
-SMALL = 150  # points up to which an interior point is no slower than the import of numba
-CLOSE = 1e-9  # default relative gap of a machine
 
 
 @record("trained")
@@ -59,7 +57,7 @@ def learn(
     loss: Loss,
     bias: bool,
     start: Array | None = None,
-    tol: float = CLOSE,
+    tol: float = 1e-9,
 ) -> Machine:
     """Return the minimiser of loss(f + b) + 1/2 |f|_K^2 at the PSD matrix K, shape (n, n).
 
@@ -74,7 +72,7 @@ def learn(
         solvers.append(smooth_points(K, y, loss, bias, origin))
     else:  # SMO is the last resort for small kernels, since no tolerance of it depends on the scaling
         both = [interior_points(K, y, loss, bias), smo_points(K, y, loss, bias, origin)]
-        solvers += both if start is None and y.size <= SMALL else both[::-1]
+        solvers += both if start is None and y.size <= SETTINGS.small else both[::-1]
     best, smallest = machine_at(K, np.zeros(y.size), y, loss, bias), np.inf
     for alpha in chain.from_iterable(solvers):
         check()

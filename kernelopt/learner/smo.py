@@ -16,17 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelopt.learner.settings import SETTINGS
 from kernelopt.losses import Loss
 from kernelopt.losses.curve import Curve
 from kernelopt.numerics.compiling import compiled
 from kernelopt.running import check
 from kernelopt.validation import Array
 
-STEPS_PER_POINT = 100  # SMO steps per training point, at most, for one yielded point
-ENTRIES_PER_CALL = 1e8  # entries of K that the loop reads between two calls of `check`: about 0.1 s
-ROUNDS = 60  # yielded points at most
-FIRST_TOLERANCE, LAST_TOLERANCE = 1e-2, 1e-12  # of the optimality conditions, relative to their scale
-REDUCTION = 5  # of the tolerance, from a point to the next
 SMALLEST_CURVATURE = 1e-12  # replaces a zero curvature in a Newton step, as in LIBSVM
 
 
@@ -50,9 +46,9 @@ def smo_rounds(K: NDArray[Any], curve: Curve, bias: bool, a: Array, g: Array) ->
     """Change a and g = K a + curvature a - linear by SMO; yield in turn whether a tolerance is met."""
     loop = compiled(smo_pairs if bias else coordinate_steps)
     scale = float(np.abs(curve.linear).max(initial=0.0) + curve.l1.max(initial=0.0)) or 1.0
-    tol = FIRST_TOLERANCE * scale
-    most, portion = STEPS_PER_POINT * a.size, max(1, int(ENTRIES_PER_CALL / a.size))
-    for _ in range(ROUNDS):
+    tol = SETTINGS.first_tolerance * scale
+    most, portion = SETTINGS.steps_per_point * a.size, max(1, int(SETTINGS.entries_per_call / a.size))
+    for _ in range(SETTINGS.rounds):
         for done in range(0, most, portion):
             check()
             violation = loop(K, *curve[1:], a, g, tol, min(portion, most - done))
@@ -60,8 +56,8 @@ def smo_rounds(K: NDArray[Any], curve: Curve, bias: bool, a: Array, g: Array) ->
                 break
         yield violation <= tol
         if violation <= tol:
-            tol = min(tol, max(violation, LAST_TOLERANCE * scale)) / REDUCTION
-        if tol < LAST_TOLERANCE * scale:
+            tol = min(tol, max(violation, SETTINGS.last_tolerance * scale)) / SETTINGS.reduction
+        if tol < SETTINGS.last_tolerance * scale:
             return
 
 

@@ -71,7 +71,6 @@ from kernelopt.validation import Array, Index, Mask
 
 BOX_SHARE = 0.25  # of the gap: what the bounds of d on the other samples may add to it
 STEEP_SHARE = 0.125  # of the room of a kernel, and of sqrt(2 G): what the samples of R may cost
-PARTS = 8  # of a group of kernels, which are tested together and then in halves
 ENTRY = 60.0  # operations that take as long as reading an entry: 6 ns
 AT_ONCE = 1 << 17  # entries of all kernels that are held at a time: 1 MB, for a fast cache
 ABOVE = 1 + 1e-9  # more than the roundings of a sum of a million squares
@@ -124,14 +123,12 @@ def screened(read: BallProblem, w: Array, machine: Machine, lower: float, most: 
     while groups and groups[0].size:
         group = groups.pop(0)
         F = distance.flat(group)
-        operations = ENTRY * w.size * F.size**2 + PARTS * F.size**3 / 6
-        if operations > most:
-            groups += [group[: group.size // 2]]
-            continue
-        most -= operations
-        excluded, open_ones = distance.excluded(group, F)
-        proved[excluded] = True
-        groups += open_ones
+        operations = ENTRY * (group.size + np.count_nonzero(w)) * F.size**2 + F.size**3 / 3
+        if operations <= most:
+            most -= operations
+            proved[group] = distance.excludes(group, F)
+        if group.size > 1 and not proved[group].any():
+            groups += np.array_split(group, 2)
     return proved
 
 
@@ -183,58 +180,41 @@ class Distance:
         small = (of_group <= STEEP_SHARE) & (self.of_w <= STEEP_SHARE * np.sqrt(2 * self.G))
         return np.flatnonzero(~small)
 
-    def excluded(self, group: Index, F: Index) -> tuple[Index, list[Index]]:
-        """Return kernels of a group that are proved to have weight zero, and the parts that remain to test.
+    def excludes(self, group: Index, F: Index) -> bool:
+        """Whether all kernels of a group are proved to have weight zero.
 
-        For c_m of the kernels m it is enough that M - sum_m K_m[F, F] / c_m is positive semidefinite. The
-        entries of the kernels are read once, for the sums over a few parts of the group.
+        For c_m of the kernels m it is enough that M - sum_m K_m[F, F] / c_m is positive semidefinite.
         """
         if not F.size:
-            return group, []
+            return True
         R = np.setdiff1d(np.arange(self.alpha.size), F)
-        costs, room = self.costs[R], self.room[group]
-        largest = (costs * self.sizes[group][:, R]).max(axis=1, initial=0.0)
-        left = (Ball(room) - Ball(np.nextafter(largest, np.inf))).below
+        largest = (self.costs[R] * self.sizes[group][:, R]).max(axis=1, initial=0.0)
+        left = Ball((Ball(self.room[group]) - Ball(np.nextafter(largest, np.inf))).below)
         radius = ((Ball(self.near.extra[F]).sum() + self.G) * 2).power(0.5) + self.of_w[R].max(initial=0.0)
         squared_radius, rho = radius * radius, 0.0
         squares = self.sizes[:, F] ** 2
         if self.read.bias:
-            total = Ball(self.alpha).sum().absolute() + costs.max(initial=0.0)
+            total = Ball(self.alpha).sum().absolute() + self.costs[R].max(initial=0.0)
             rho = float((self.w @ squares).mean())
             squared_radius = squared_radius + total * total * rho
         if not np.isfinite(squared_radius.above):
-            return group[:0], []
-        parts = np.array_split(np.arange(group.size), min(PARTS, group.size))
-        weights = np.zeros((1 + len(parts), self.w.size))
-        weights[0] = self.w
-        for row, part in zip(weights[1:], parts, strict=True):
-            row[group[part]] = (squared_radius / (Ball(left[part]) * Ball(left[part]))).above
-        matrices, magnitudes = self._combined(weights, F), weights @ squares
-        M, diagonal, lam = matrices[0] + rho, magnitudes[0] + rho, self.near.lam[F]
-        proved, unproved, untested = [group[:0]], [], [(0, len(parts))]
-        while untested:
-            first, last = untested.pop()
-            rows = slice(1 + first, 1 + last)
-            check()
-            other, sums = matrices[rows].sum(axis=0), magnitudes[rows].sum(axis=0)
-            if dominated(M, lam, other, diagonal + sums, self.terms):
-                proved += [group[part] for part in parts[first:last]]
-            elif last - first > 1:
-                middle = (first + last) // 2
-                untested += [(middle, last), (first, middle)]
-            elif parts[first].size > 1:
-                unproved.append(group[parts[first]])
-        return np.concatenate(proved), unproved
+            return False
+        others = np.zeros(self.w.size)
+        others[group] = (squared_radius / (left * left)).above
+        M, other = self._combined(np.array([self.w, others]), F)
+        return dominated(M + rho, self.near.lam[F], other, (self.w + others) @ squares + rho, self.terms)
 
     def _combined(self, weights: Array, F: Index) -> Array:
         """Return the combined kernels on the samples F, for each row of weights, shape (k, |F|, |F|).
 
         Only the lower triangles are computed, in blocks of rows. Entries above them may be zero.
         """
-        found, scaled = np.zeros((len(weights), F.size, F.size)), weights * self.read.reach
-        for part in pieces(F.size, self.w.size * F.size, AT_ONCE):
-            K = self.read.whole.storage.between(F[part], F[: part.stop])
-            found[:, part, : part.stop] = np.tensordot(scaled, K, 1)
+        used = np.flatnonzero(weights.any(axis=0))
+        storage, scaled = self.read.whole.storage.subset(used), (weights * self.read.reach)[:, used]
+        found = np.zeros((len(weights), F.size, F.size))
+        for part in pieces(F.size, used.size * F.size, AT_ONCE):
+            check()
+            found[:, part, : part.stop] = np.tensordot(scaled, storage.between(F[part], F[: part.stop]), 1)
         return found
 
 

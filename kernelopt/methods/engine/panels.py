@@ -8,7 +8,6 @@ that remain move towards the start when others are dropped.
 from __future__ import annotations
 
 import math
-import mmap
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,8 +19,6 @@ from kernelopt.methods.engine.settings import SETTINGS
 from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array, Index
 
-# Memory of this process alone: by default a process that is forked from it would write to the same panels.
-PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 TILE = 32  # rows and columns of a tile that is transposed at a time: 8 KB, which fit into the first cache
 
 
@@ -66,12 +63,9 @@ class Panels(Provider):
         self._points: Index = np.empty(0, dtype=np.intp)
         self._held = 0  # the number of points whose panels are kept
         # Address space for panels and, at its end, the combined matrix. Memory is taken as they are written.
-        # It is mapped in small pages, where numpy's arrays of this size have large ones. Measured for 90 MB:
-        # the first writes take 50 ms with small pages. With large ones they take 20 ms, but up to 0.7 s where
-        # memory is fragmented and the system must first make large pages free.
         budget, itemsize = memory * (1 - 1 / SETTINGS.block_share), np.dtype(dtype).itemsize
         entries = min(budget / itemsize, self.width * n * (n + 1) / 2 + n**2)
-        self._entries = np.frombuffer(mmap.mmap(-1, itemsize * max(int(entries), n**2), **PRIVATE), dtype)
+        self._entries = np.empty(max(int(entries), n**2), dtype)
 
     def activate(self, points: Index) -> None:
         left = (self._entries.size - points.size**2) / self.width

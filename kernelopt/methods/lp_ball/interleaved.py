@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelopt.grams import ArrayStorage, Grams
-from kernelopt.grams.caching import read_only
+from kernelopt.grams.caching import CACHE_BYTES, read_only
 from kernelopt.grams.stored import add_rows
 from kernelopt.learner.smo import combined_block, coordinate_steps, smo_pairs
 from kernelopt.losses.curve import Curve
@@ -19,12 +19,19 @@ from kernelopt.structure.ball import BallProblem
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array, Index, whole
 
-REPORT_EVERY = 10  # chunks between two reports of the bounds
-STEPS_PER_ENTRY = 20  # largest number of SMO steps for each entry of a chunk
-VIOLATION_SHARE = 0.1  # a chunk ends when its violation has fallen to this share
-FIRST_CHUNKS = 3  # chunks before the first update of the weights
-STATIONARY = 1e-13  # violation and change of the weights at which rounding allows no more progress
-CACHE_BYTES = 5e8  # default size of the cache of kernel rows
+
+@dataclass(frozen=True)
+class Settings:
+    """Numbers of chunks and of steps, and shares of a violation."""
+
+    report_every: int = 10  # chunks between two reports of the bounds
+    steps_per_entry: int = 20  # SMO steps at most for each entry of a chunk
+    violation_share: float = 0.1  # a chunk ends when its violation has fallen to this share
+    first_chunks: int = 3  # before the first update of the weights
+    stationary: float = 1e-13  # violation and change of the weights at which rounding allows no more progress
+
+
+SETTINGS = Settings()
 
 
 class RowCache:
@@ -138,9 +145,8 @@ class Interleaved(BallMethod):
 
     def minimise(self, read: BallProblem, control: Control, w: Array, alpha: Array | None) -> None:
         curve, bias, reach = read.loss.curve(read.y), read.bias, read.reach
-        cache = RowCache(
-            read.grams, CACHE_BYTES if control.memory is None else control.memory, 2 * self.chunk
-        )
+        memory = CACHE_BYTES / 2 if control.memory is None else control.memory
+        cache = RowCache(read.grams, memory, 2 * self.chunk)
         started = alpha is not None and alpha.any()  # from alpha = 0 the images are known to be zero
         a = np.zeros(read.n) if alpha is None else alpha
         a = np.ascontiguousarray(read.loss.project(a, read.y, bias))
@@ -152,14 +158,16 @@ class Interleaved(BallMethod):
             Q, violation = working_set(curve, a, g, self.chunk, bias)
             slots, new = cache.fetch(Q), a[Q]
             K = block(cache.rows, slots, Q, reach * w)
-            pairs(K, *parts[:, Q], new, g[Q], VIOLATION_SHARE * violation, STEPS_PER_ENTRY * Q.size)
+            tolerance, most = SETTINGS.violation_share * violation, SETTINGS.steps_per_entry * Q.size
+            pairs(K, *parts[:, Q], new, g[Q], tolerance, most)
             moved = np.flatnonzero(new != a[Q])
             add(cache.rows, slots[moved], (new - a[Q])[moved], images)
             a[Q] = new
             s = reach * (images @ a)
-            later = read.analytic_weights(w, s) if count >= FIRST_CHUNKS else w
-            at_rest = count >= FIRST_CHUNKS and max(violation, np.abs(later - w).max()) <= STATIONARY
-            if at_rest or count % REPORT_EVERY == 0 or control.out_of_time:
+            updated = count >= SETTINGS.first_chunks
+            later = read.analytic_weights(w, s) if updated else w
+            at_rest = updated and max(violation, np.abs(later - w).max()) <= SETTINGS.stationary
+            if at_rest or count % SETTINGS.report_every == 0 or control.out_of_time:
                 upper = read.upper((reach * w) @ images, w, s)
                 if report_on_ball(read, control, w, a.copy(), s, upper) or at_rest:
                     return

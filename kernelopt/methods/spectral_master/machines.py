@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelopt.language.learner import Learner
 from kernelopt.learner import Machine, learn, lower_bound, machine_at
-from kernelopt.learner.single import SMALL
+from kernelopt.learner import settings as learner_settings
 from kernelopt.methods.spectral_master.settings import SETTINGS
 from kernelopt.numerics.decompositions import bordered_solution
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
@@ -66,7 +66,7 @@ class Machines:
         K = (K + K.T) / 2
         machine = self.newton(K, np.zeros(n) if start is None else start)
         if machine is None:
-            warm = start if n > SMALL or not loss.quadratic else None
+            warm = start if n > learner_settings.SETTINGS.small or not loss.quadratic else None
             machine = learn(K, y, loss, self.bias, warm, self.tol)
         cut = self.cut(machine.alpha)
         free, diagonal = self.free(K, cut.alpha, machine.intercept)

@@ -1,8 +1,6 @@
 """Providers of kernels on points and of compressible stacks against plain formulas."""
 
-import multiprocessing
 import tracemalloc
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -203,20 +201,6 @@ def test_only_new_entries_are_read_from_the_matrices():
     assert 66 <= read[0] <= 121 and read[1] == read[0] + 4 and read[2] == read[1]
     provider.predict(np.eye(5)[0], np.array([4, 5]), np.ones(2), np.arange(5))  # one kernel of five
     assert provider.passes * LABELLED**2 == pytest.approx(read[2] + 2 * 5 / 5)
-
-
-def test_a_forked_process_has_panels_of_its_own():
-    if "fork" not in multiprocessing.get_all_start_methods():
-        return  # where processes cannot be forked they share nothing
-    provider, Ks = stored()
-    provider.activate(np.arange(12))
-    child = multiprocessing.get_context("fork").Process(target=provider.activate, args=(np.arange(12)[::-1],))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
-        child.start()
-    child.join()
-    found = provider.combined(np.ones(5)) * provider.unit(np.ones(5))
-    assert child.exitcode == 0 and np.abs(found - Ks[:, :12, :12].sum(axis=0)).max() < 1e-5
 
 
 def test_a_compressible_stack_has_a_small_basis():
