@@ -27,6 +27,13 @@ class Term(NamedTuple):
     weights: cp.Expression
     grams: Grams
 
+    @property
+    def vanishes(self) -> bool:
+        """Whether it is a constant matrix of zeros, as in `K >> 0`, which cvxpy writes as K - 0."""
+        given = self.grams.storage
+        constant = isinstance(given, ExpressionStorage) and Combination not in given.expression.atoms()
+        return constant and not given.gram(0).any()
+
 
 class ExpressionStorage(Storage):
     """A constant matrix that is evaluated from a cvxpy expression when it is needed."""

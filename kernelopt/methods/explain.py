@@ -98,16 +98,11 @@ def undeclared_signs(structure: Structure) -> list[str]:
 
 
 def expanded_traces(structure: Structure) -> list[str]:
-    """Return advice for every trace of a combination that is written with cvxpy's own `trace`."""
-    found: dict[str, None] = {}
-    problem = structure.problem
-    for root in (problem.objective, *problem.constraints):
-        for node in nodes(root):
-            if type(node).__name__.lower() == "trace" and isinstance(node.args[0], Combination):
-                found[
-                    "cp.trace expands all N^2 m entries of a combination: kernelopt.trace(K) costs m numbers"
-                ] = None
-    return list(found)
+    """Return advice where the trace of a combination is written with cvxpy's own `trace`."""
+    traces = (node for node in nodes(structure.problem) if type(node).__name__.lower() == "trace")
+    if not any(isinstance(trace.args[0], Combination) for trace in traces):
+        return []
+    return ["cp.trace expands all N^2 m entries of a combination: kernelopt.trace(K) costs m numbers"]
 
 
 def is_constant_zero(expression: Any) -> bool:
@@ -192,10 +187,9 @@ def methods(structure: Structure) -> Iterator[str]:
 
 def compared(problem: cp.Problem) -> Iterator[str]:
     """Yield a line on every set of triplets in a problem, with the contradictions in it."""
-    for root in (problem.objective, *problem.constraints):
-        for node in nodes(root):
-            if isinstance(node, TripletGains):
-                yield f"comparisons: {comparisons(node.triplets)}"
+    for node in nodes(problem):
+        if isinstance(node, TripletGains):
+            yield f"comparisons: {comparisons(node.triplets)}"
 
 
 def described(variable: cp.Variable) -> str:

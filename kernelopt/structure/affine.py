@@ -61,7 +61,6 @@ def affine(expression: cp.Expression) -> Affine | None:
     Affine, or None
         None where the expression is not affine, or where one of its parameters has no value.
     """
-    check()
     if isinstance(expression, cp.Variable):
         every = np.arange(expression.size)
         return Affine(np.zeros(expression.size), {expression: unit_rows(every, expression.size)})
@@ -146,6 +145,7 @@ def total(parts: list[Affine]) -> Affine:
 
 def affine_by_gradients(expression: cp.Expression) -> Affine | None:
     """Return the coefficients of any affine expression, as `affine` does."""
+    check()
     if not expression.is_affine():
         return None
     variables = expression.variables()

@@ -13,12 +13,12 @@ from kernelopt.language.learner import Learner
 from kernelopt.language.terms import Term, terms
 from kernelopt.losses import Loss
 from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_weights
-from kernelopt.structure.affine import affine
+from kernelopt.structure.affine import affine, single_entries
 from kernelopt.structure.attributes import beside_cone
 from kernelopt.structure.learning import one_risk, read_sets, weighted_risks
 from kernelopt.structure.parts import Budget, split
 from kernelopt.structure.powers import LpBall
-from kernelopt.structure.structure import Point, RiskTerm, Structure, is_zero, kept_in_structure
+from kernelopt.structure.structure import Point, RiskTerm, Structure, kept_in_structure
 from kernelopt.validation import Array
 
 TIE = 1e-12  # relative difference below which two forms alpha'K_m alpha are equal up to rounding
@@ -77,7 +77,7 @@ class BallProblem:
     @property
     def n(self) -> int:
         """The number of labelled points."""
-        return self.learners[0].n
+        return self.learners[0].y.size
 
     @property
     def learner(self) -> Learner:
@@ -237,22 +237,17 @@ def read_kernels(risk: RiskTerm, variables: tuple[cp.Variable, ...]) -> Grams | 
 
 def have_same_kernel(one: RiskTerm, two: RiskTerm) -> bool:
     """Whether two risks have one kernel on as many labelled points: the same weights of the same matrices."""
-    if len(one.kernels) != 1 or len(two.kernels) != 1 or one.learner.n != two.learner.n:
-        return False
-    if one.kernels[0] is two.kernels[0]:
-        return True
-    first, second = terms(one.kernels[0]) or [], terms(two.kernels[0]) or []
-    pairs = zip(first, second, strict=False)
-    return len(first) == len(second) > 0 and all(
-        a.weights is b.weights and a.grams is b.grams for a, b in pairs
-    )
+    K, L = one.kernels[0], two.kernels[0]
+    first, second = ([(id(w), id(grams)) for w, grams in terms(each) or []] for each in (K, L))
+    alone = len(one.kernels) == len(two.kernels) == 1
+    return alone and one.learner.n == two.learner.n and (K is L or first == second != [])
 
 
 def kernels_by_variable(parts: list[Term] | None) -> dict[cp.Variable, Grams] | None:
     """Return by variable the kernels of its entries, None where a term is not of that form."""
     found: dict[cp.Variable, Grams] = {}
     for part in parts or []:
-        if is_zero(part.grams):
+        if part.vanishes:
             continue
         read = weighted_kernels(part)
         if read is None or read[0] in found or read[0].ndim > 1 or beside_cone(read[0]):
@@ -273,9 +268,7 @@ def weighted_kernels(term: Term) -> tuple[cp.Variable, Grams] | None:
     if read is None or read.constant.any() or len(read.matrices) != 1:
         return None
     ((variable, matrix),) = read.matrices.items()
-    matrix = matrix.tocsc()
-    matrix.eliminate_zeros()
-    single = (np.diff(matrix.indptr) == 1).all() and np.unique(matrix.indices).size == matrix.nnz
-    if not single or not (matrix.data > 0).all():
+    factors = single_entries(matrix)
+    if factors is None or not (factors > 0).all() or matrix.min() < 0:
         return None
-    return variable, join([(matrix.data, term.grams.subset(matrix.indices))])
+    return variable, join([(factors, term.grams.subset(matrix.argmax(axis=0)))])

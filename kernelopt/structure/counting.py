@@ -18,7 +18,7 @@ from kernelopt.grams import ArrayStorage, Grams
 from kernelopt.language.combination import Combination
 from kernelopt.language.penalty import weighted
 from kernelopt.language.risk import Risk
-from kernelopt.language.terms import ExpressionStorage, terms
+from kernelopt.language.terms import terms
 from kernelopt.language.triplets import TripletGains
 from kernelopt.losses import logistic
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
@@ -161,17 +161,9 @@ def order_on_range(K: cp.Expression, n: int) -> tuple[int, int]:
     parts = terms(K)
     if parts is None:
         return n, 0
-    parts = [part for part in parts if not vanishes(part.grams)]
+    parts = [part for part in parts if not part.vanishes]
     weights = sum(len(grams) for w, grams in parts if not w.is_constant())
     return min(n, sum(sum(ranks(grams, n)) for _, grams in parts)), weights
-
-
-def vanishes(grams: Grams) -> bool:
-    """Whether a stack is a constant matrix of zeros, as in `K >> 0`, which cvxpy writes as K - 0."""
-    given = grams.storage
-    if not isinstance(given, ExpressionStorage):
-        return False
-    return not any(isinstance(n, Combination) for n in nodes(given.expression)) and not given.gram(0).any()
 
 
 def ranks(grams: Grams, n: int) -> list[int]:
@@ -217,8 +209,7 @@ def of_user(problem: cp.Problem, variables: Iterable[cp.Variable]) -> Cones:
             found += Cones(rows=variable.size, nonzeros=variable.size)
     for constraint in problem.constraints:
         found += of_constraint(constraint)
-    for root in (problem.objective, *problem.constraints):
-        for node in nodes(root):
-            if isinstance(node, Atom) and not isinstance(node, Risk | Combination) and node.variables():
-                found += of_atom(node)
+    for node in nodes(problem):
+        if isinstance(node, Atom) and not isinstance(node, Risk | Combination) and node.variables():
+            found += of_atom(node)
     return found

@@ -71,9 +71,9 @@ def holds_up_to_rounding(constraint: Any) -> bool:
 
 def assumption(structure: Structure) -> str:
     """Return what the enclosures of a problem assume, as a sentence; empty where all atoms have a rule."""
-    problem = structure.lifted
-    atoms = (node for root in (problem.objective, *problem.constraints) for node in nodes(root))
-    names = {type(e).__name__ for e in atoms if isinstance(e, Atom) and rule_of(e) is of_other}
+    names = {
+        type(e).__name__ for e in nodes(structure.lifted) if isinstance(e, Atom) and rule_of(e) is of_other
+    }
     return ASSUMED.format(", ".join(sorted(names)), EVALUATION) if names else ""
 
 

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
-from cvxpy.atoms.affine.add_expr import AddExpression
-from cvxpy.atoms.affine.unary_operators import NegExpression
 
 from kernelopt.errors import SolverError
 from kernelopt.language.learner import Learner, on_labelled
@@ -17,10 +15,10 @@ from kernelopt.language.terms import terms
 from kernelopt.learner import Machine
 from kernelopt.numerics.ball import Ball, form, stacked
 from kernelopt.numerics.rounding import UNDERFLOW, exact_sum, split_sums, two_products
-from kernelopt.structure.affine import affine, flat
+from kernelopt.structure.affine import affine, flat, weighted_sum
 from kernelopt.structure.enclosure import FEASIBILITY, enclosure
 from kernelopt.structure.structure import Point, RiskTerm, Structure
-from kernelopt.structure.trees import short
+from kernelopt.structure.trees import short, weighted_terms
 from kernelopt.validation import Array, row_maxima
 
 LARGE_ROUNDING = 1e-9  # relative rounding above which a value is computed again in twice the precision
@@ -249,13 +247,13 @@ def sum_of_magnitudes(expression: cp.Expression) -> float:
 
     The terms of an affine expression c + a'x are c and a_i x_i. Any other summand is one term.
     """
-    if isinstance(expression, AddExpression):
-        return sum(sum_of_magnitudes(arg) for arg in expression.args)
-    if isinstance(expression, NegExpression):
-        return sum_of_magnitudes(expression.args[0])
-    read = affine(expression) if expression.size == 1 else None
-    if read is None:
-        return float(np.abs(flat(expression.value)).sum())
-    values = {v.id: np.abs(flat(v.value)) for v in read.matrices}
-    terms = sum(float((abs(matrix) @ values[v.id]).sum()) for v, matrix in read.matrices.items())
-    return float(np.abs(read.constant).sum()) + terms
+    total = 0.0
+    for weights, e in weighted_terms(expression):
+        read = affine(e)
+        if read is None:
+            total += float(np.abs(weights) @ np.abs(flat(e.value)))
+            continue
+        read = weighted_sum(read, weights)
+        sizes = (np.abs(read.gradient(v)) @ np.abs(flat(v.value)) for v in read.matrices)
+        total += float(np.abs(read.constant[0]) + sum(sizes))
+    return total

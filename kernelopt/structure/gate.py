@@ -118,26 +118,12 @@ def check_problem(problem: Any) -> None:
         )
 
 
-def all_nodes(problem: cp.Problem) -> Iterator[Any]:
-    """Yield the nodes of a problem, inside and outside the kernels of its risks."""
-    roots = [problem.objective, *problem.constraints]
-    while roots:
-        for node in nodes(roots.pop()):
-            if isinstance(node, Risk):
-                roots.extend(node.learner.kernels)
-            yield node
-
-
-def stacks(problem: cp.Problem) -> Iterator[Grams]:
-    """Yield the stacks of the kernels in a problem, inside and outside its risks."""
-    for node in all_nodes(problem):
-        grams = getattr(node, "grams", None)
-        if isinstance(grams, Grams):
-            yield grams
-
-
 def assumptions(problem: cp.Problem) -> tuple[str, ...]:
     """Return what bounds of a problem assume of its kernels and matrices, as sentences."""
-    of_nodes = [text for node in all_nodes(problem) for text in getattr(node, "assumes", ())]
-    of_stacks = [text for grams in stacks(problem) for leaf in leaves(grams.storage) for text in leaf.assumes]
-    return tuple(dict.fromkeys([*of_nodes, *of_stacks]))
+    found = list[str]()
+    for node in nodes(problem, kernels=True):
+        found += getattr(node, "assumes", ())
+        grams = getattr(node, "grams", None)
+        if isinstance(grams, Grams):
+            found += [text for leaf in leaves(grams.storage) for text in leaf.assumes]
+    return tuple(dict.fromkeys(found))

@@ -260,7 +260,7 @@ def of_argument(ball: Ball) -> float:
 RULES: tuple[tuple[Any, Rule], ...] = (
     (SUMS, of_sum),
     (PRODUCTS, of_product),
-    (NegExpression, lambda atom, x: -x),
+    (NegExpression, lambda atom, x: Ball(-x.mid, x.rad)),
     (DivExpression, lambda atom, x, y: x / y),
     (Sum, lambda atom, x: x.sum(atom.axis, atom.keepdims)),
     (Trace, lambda atom, x: x[np.diag_indices(len(x.mid))].sum()),

@@ -16,7 +16,7 @@ from kernelopt.grams import Grams
 from kernelopt.language.learner import Learner, on_labelled
 from kernelopt.language.penalty import Form
 from kernelopt.language.risk import Risk, risk
-from kernelopt.language.terms import ExpressionStorage, terms
+from kernelopt.language.terms import terms
 from kernelopt.losses import Loss
 from kernelopt.structure.affine import Affine, affine, total, weighted_sum
 from kernelopt.structure.attributes import copied_loss, copied_parameter, copied_variable
@@ -365,12 +365,7 @@ def implies(known: cp.Expression, K: cp.Expression) -> bool:
     parts, given = terms(K), terms(known)
     if parts is None or given is None:
         return False
-    pairs = {(id(w), id(grams)) for w, grams in given if not is_zero(grams)}
+    pairs = {(id(term.weights), id(term.grams)) for term in given if not term.vanishes}
     return pairs <= {(id(w), id(g)) for w, g in parts} and all(
         w.is_nonneg() for w, g in parts if (id(w), id(g)) not in pairs
     )
-
-
-def is_zero(grams: Grams) -> bool:
-    """Whether a stack is one constant matrix that is zero."""
-    return isinstance(grams.storage, ExpressionStorage) and not grams.gram(0).any()

@@ -28,37 +28,28 @@ MATRIX = "[["  # how the text of a constant matrix starts
 
 def risks(problem: cp.Problem) -> list[Risk]:
     """Return the risk nodes of a problem, each once, in order of appearance."""
-    found: dict[int, Risk] = {}
-    for root in (problem.objective, *problem.constraints):
-        found.update((id(node), node) for node in nodes(root) if isinstance(node, Risk))
-    return list(found.values())
-
-
-def nodes(root: Any) -> Iterator[Any]:
-    """Yield the nodes of a cvxpy tree in preorder, without those inside a risk."""
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        yield node
-        if not isinstance(node, Risk):
-            stack.extend(reversed(getattr(node, "args", [])))
+    return list({id(node): node for node in nodes(problem) if isinstance(node, Risk)}.values())
 
 
 def visible_variables(problem: cp.Problem) -> list[cp.Variable]:
     """Return the user's variables: those outside the risks, and those in the kernels of the risks."""
-    found: dict[int, cp.Variable] = {}
+    every = nodes(problem, kernels=True)
+    return list({node.id: node for node in every if isinstance(node, cp.Variable)}.values())
 
-    def visit(root: Any) -> None:
-        for node in nodes(root):
-            if isinstance(node, Risk):
-                for K in node.learner.kernels:
-                    visit(K)
-            elif isinstance(node, cp.Variable):
-                found[node.id] = node
 
-    for root in (problem.objective, *problem.constraints):
-        visit(root)
-    return list(found.values())
+def nodes(root: Any, kernels: bool = False) -> Iterator[Any]:
+    """Yield the nodes of a cvxpy tree, or of a problem, in preorder.
+
+    Of the nodes inside a risk only the `kernels` are visited, and only if they are wanted.
+    """
+    stack = [root.objective, *root.constraints][::-1] if isinstance(root, cp.Problem) else [root]
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, Risk):
+            stack += node.learner.kernels[::-1] if kernels else ()
+        else:
+            stack += getattr(node, "args", [])[::-1]
 
 
 def replaced(node: Any, substitutes: dict[int, Any]) -> Any:

@@ -18,7 +18,6 @@ from kernelopt.structure.affine import Affine, flat
 from kernelopt.structure.attributes import projected, stated_bounds
 from kernelopt.structure.enclosure import violation
 from kernelopt.structure.evaluation import sum_of_magnitudes
-from kernelopt.structure.parts import Budget
 from kernelopt.structure.structure import RiskTerm, Structure, WeightedStack, kept_in_structure
 from kernelopt.validation import Array
 
@@ -84,24 +83,19 @@ def units(structure: Structure) -> Units:
     before = [leaf.value for leaf in leaves]
     try:
         with np.errstate(all="ignore"):  # an objective may be infinite where weights are zero
-            return units_of(structure)
+            sizes = {variable.id: variable_unit(structure, variable) for variable in structure.variables}
+            set_to_units(structure, sizes)
+            risks = tuple(risk_units(term, sizes) for term in structure.risks)
+            for term, unit in zip(structure.risks, risks, strict=True):
+                term.stand_in.save_value(np.asarray(unit.value))
+            constraints = tuple(
+                power_of_two(largest([arg.value for arg in c.args])) if isinstance(c, HOMOGENEOUS) else 1.0
+                for c in structure.lifted.constraints
+            )
+            return Units(sizes, risks, constraints, objective_unit(structure, sizes))
     finally:
         for leaf, value in zip(leaves, before, strict=True):
             leaf.save_value(value)
-
-
-def units_of(structure: Structure) -> Units:
-    """Return the units. The values of the structure's variables are changed."""
-    sizes = {variable.id: variable_unit(structure, variable) for variable in structure.variables}
-    set_to_units(structure, sizes)
-    risks = tuple(risk_units(term, sizes) for term in structure.risks)
-    for term, unit in zip(structure.risks, risks, strict=True):
-        term.stand_in.save_value(np.asarray(unit.value))
-    constraints = tuple(
-        power_of_two(largest([arg.value for arg in c.args])) if isinstance(c, HOMOGENEOUS) else 1.0
-        for c in structure.lifted.constraints
-    )
-    return Units(sizes, risks, constraints, objective_unit(structure, sizes, risks))
 
 
 def set_to_units(structure: Structure, sizes: dict[int, Array]) -> None:
@@ -157,38 +151,28 @@ def kernel_scales(structure: Structure, variable: cp.Variable) -> Array | None:
 def magnitude_bounds(structure: Structure, variable: cp.Variable) -> Iterator[Array]:
     """Yield bounds of the absolute values of the entries of a variable, from one constraint at a time.
 
-    An entry that a constraint does not bound has the bound infinity.
+    An entry that a constraint does not bound has the bound infinity. From a row a'x + constant = 0 or <= 0
+    the bound of an entry x_j is |constant / a_j|, its value if the other entries are zero. It is used for
+    every entry in an equation, and for the entry of an inequality that has only one.
     """
     stated = stated_bounds(variable)
     if stated is not None:
         yield flat(np.maximum(np.abs(stated[0]), np.abs(stated[1])))
-    for part in structure.sets:
+    for constraint, read, part in zip(
+        structure.lifted.constraints, structure.affines, structure.sets, strict=True
+    ):
         if part is not None and variable in {*part.variables}:
             reach = part.reach(variable)
             order = variable.shape[0] if reach.ndim == 0 else 1  # the mean eigenvalue is tr X / n
             yield np.broadcast_to(reach / order, (variable.size,))
-    for constraint, read, part in zip(
-        structure.lifted.constraints, structure.affines, structure.sets, strict=True
-    ):
-        if not isinstance(part, Budget) and read is not None and variable in read.matrices:
-            yield from affine_entry_bounds(constraint, read, variable)
-
-
-def affine_entry_bounds(constraint: Any, read: Affine, variable: cp.Variable) -> Iterator[Array]:
-    """Yield |constant / coefficient| for each entry, the smallest one where there are several.
-
-    For a row a'x + constant = 0 or <= 0 and an entry x_j, this is the value |constant / a_j| of x_j if the
-    other entries are zero. It is used for every entry in an equation, and for the entry of an inequality that
-    has only one.
-    """
-    single = sum(np.diff(matrix.indptr) for matrix in read.matrices.values()) == 1
-    equation = isinstance(constraint, Equality | Zero)
-    entries = read.matrices[variable].tocoo()
-    sizes = np.full(variable.size, np.inf)
-    for row, column, value in zip(entries.row, entries.col, entries.data, strict=True):
-        if value and read.constant[row] and (equation or single[row]):
-            sizes[column] = min(sizes[column], abs(read.constant[row] / value))
-    yield sizes
+        elif read is not None and variable in read.matrices:
+            single = sum(np.diff(matrix.indptr) for matrix in read.matrices.values()) == 1
+            A = read.matrices[variable].tocoo()
+            used = (A.data != 0) & (read.constant[A.row] != 0)
+            used &= isinstance(constraint, Equality | Zero) | single[A.row]
+            sizes = np.full(variable.size, np.inf)
+            np.minimum.at(sizes, A.col[used], np.abs(read.constant[A.row[used]] / A.data[used]))
+            yield sizes
 
 
 def risk_units(term: RiskTerm, sizes: dict[int, Array]) -> RiskUnits:
@@ -216,13 +200,9 @@ def risk_units(term: RiskTerm, sizes: dict[int, Array]) -> RiskUnits:
     value = min((v for v in values if 0 < v < np.inf), default=1.0)
     kernel = learner.n * targets * (targets / value) / 2
     if "semidefinite" in term.forms:
-        kernel = max((mean_diagonal(K, y.size) for K in term.kernels), default=0.0) or kernel
+        diagonals = [float(np.abs(np.diag(K.value)[: y.size]).mean()) for K in term.kernels]
+        kernel = max(diagonals) or kernel
     return RiskUnits(kernel, targets, power_of_two(value))
-
-
-def mean_diagonal(K: cp.Expression, n: int) -> float:
-    """Return the mean diagonal of the current value of a kernel on its first n points."""
-    return float(np.mean(np.abs(np.diag(K.value)[:n])))
 
 
 def root_mean_square(v: Array) -> float:
@@ -260,7 +240,7 @@ def size_at(read: Affine, sizes: dict[int, Array]) -> Array:
     return np.asarray(total)
 
 
-def objective_unit(structure: Structure, sizes: dict[int, Array], risks: tuple[RiskUnits, ...]) -> float:
+def objective_unit(structure: Structure, sizes: dict[int, Array]) -> float:
     """Return the unit of the objective.
 
     It is the difference of the objective between risks equal to their units and risks equal to zero, at
@@ -269,19 +249,17 @@ def objective_unit(structure: Structure, sizes: dict[int, Array], risks: tuple[R
     """
     expression = structure.lifted.objective.args[0]
     terms_at_units = sum_of_magnitudes(expression) if expression.value is not None else 0.0
-    if risks:
-        for variable in structure.variables:
-            variable.save_value(projected(variable, np.zeros(variable.shape)))
-        changed = expression.value
-        for term in structure.risks:
-            term.stand_in.save_value(np.zeros(()))
-        unchanged = expression.value
-        if changed is not None and unchanged is not None:
-            found = power_of_two(largest([changed - unchanged]), otherwise=0.0)
-            if found:
-                return found
-        return power_of_two(terms_at_units)
-    return power_of_two(min(terms_at_units, value_by_slope(structure, sizes)) or terms_at_units)
+    if not structure.risks:
+        return power_of_two(min(terms_at_units, value_by_slope(structure, sizes)) or terms_at_units)
+    for variable in structure.variables:
+        variable.save_value(projected(variable, np.zeros(variable.shape)))
+    changed = expression.value
+    for term in structure.risks:
+        term.stand_in.save_value(np.zeros(()))
+    unchanged = expression.value
+    known = changed is not None and unchanged is not None
+    found = power_of_two(largest([changed - unchanged]), otherwise=0.0) if known else 0.0
+    return found or power_of_two(terms_at_units)
 
 
 def value_by_slope(structure: Structure, sizes: dict[int, Array]) -> float:
@@ -299,14 +277,10 @@ def value_by_slope(structure: Structure, sizes: dict[int, Array]) -> float:
             sums.append(sum_of_magnitudes(expression) if expression.value is not None else np.inf)
         except np.linalg.LinAlgError:  # a fraction x'P^-1 x at P = 0
             return np.inf
-        if share == 0 and not all(holds(constraint) for constraint in structure.lifted.constraints):
-            return np.inf
+        for constraint in structure.lifted.constraints if share == 0 else ():
+            if any(arg.value is None for arg in constraint.args) or np.any(violation(constraint) > 0):
+                return np.inf
     return sums[0] + abs(sums[1] - sums[0]) / SMALL_STEP if np.isfinite(sums).all() else np.inf
-
-
-def holds(constraint: Any) -> bool:
-    """Whether a constraint holds at the current values."""
-    return all(arg.value is not None for arg in constraint.args) and not np.any(violation(constraint) > 0)
 
 
 def largest(values: list[Any]) -> float:

@@ -7,11 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelopt.numerics.ball import Ball
+from kernelopt.structure.combined.settings import SETTINGS
 from kernelopt.validation import Array, Mask
-
-STRONG = 1e-8  # of the largest eigenvalue of a Gram matrix: those below are computed in another pass
-DEPENDENT = 1e-13  # Frobenius norm of a combination, relative to the sum of the norms of its terms: rounding
-PASSES = 4  # each resolves norms that are smaller by the factor 1e-4: four reach rounding
 
 
 class FrobeniusBasis(NamedTuple):
@@ -65,7 +62,7 @@ def frobenius_basis(stack: Array) -> FrobeniusBasis:
     found: list[Array] = []
     dependent: list[Array] = []
     error = 0.0
-    for level in range(PASSES):
+    for level in range(SETTINGS.passes):
         if left.shape[1] == 0:
             break
         if level == 0:
@@ -73,14 +70,14 @@ def frobenius_basis(stack: Array) -> FrobeniusBasis:
         else:
             matrices = left.T @ flat
             sizes = np.sqrt(np.einsum("ij,ij->i", matrices, matrices))
-            resolved = sizes > DEPENDENT * (np.abs(left).T @ norms)
+            resolved = sizes > SETTINGS.dependent * (np.abs(left).T @ norms)
             dependent.append(left[:, ~resolved])
             left, matrices = left[:, resolved] / sizes[resolved], matrices[resolved] / sizes[resolved, None]
             if left.shape[1] == 0:
                 break
             G = gram_matrix(matrices, order)
         values, vectors = np.linalg.eigh(G)
-        strong = values > STRONG * values[-1]
+        strong = values > SETTINGS.strong * values[-1]
         found.append(left @ (vectors[:, strong] / np.sqrt(values[strong])))
         error = max(error, product_error(G, order) / float(values[strong][0]))
         left = left @ vectors[:, ~strong]

@@ -14,14 +14,10 @@ from kernelopt.language.terms import terms
 from kernelopt.numerics.ball import Ball
 from kernelopt.structure.attributes import stated
 from kernelopt.structure.ball import kernels_by_variable
+from kernelopt.structure.combined.settings import SETTINGS
 from kernelopt.structure.parts import split
 from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.validation import Array
-
-# |K 1| / sqrt(N), of the norm of K. Centring leaves 5e-14 of a wide Gaussian, whose entries are a thousand
-# times as large as the entries of the result.
-VANISHING = 1e-12
-SAME_TRACE = 1e-11  # relative difference of the constraint's coefficients from the traces: rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +91,10 @@ def read_combined_cone(structure: Structure) -> CombinedCone | str:
     total, traces = -float(read.constant[0]), whole.traces
     size = float(traces @ traces)
     factor = float(row @ traces) / size if size > 0 else 0.0
-    wrong = np.abs(row - factor * traces).max() > SAME_TRACE * abs(factor) * np.abs(whole.diagonals).sum()
+    wrong = (
+        np.abs(row - factor * traces).max()
+        > SETTINGS.same_trace * abs(factor) * np.abs(whole.diagonals).sum()
+    )
     if factor == 0 or wrong or not total / factor > 0:
         return "its equation must set the trace of the kernel to a positive number"
     return CombinedCone(variables, whole, row, total, factor, edges[0], cones[0])
@@ -144,7 +143,7 @@ def read_centring(stack: Array, norms: Array) -> Centring | None:
     """
     sizes = (Ball(stack).sum(axis=2).norm(2, axis=1) / Ball(stack.shape[1]).root(2)).above
     change = float((sizes / norms).max())
-    return Centring(sizes, change) if change <= VANISHING else None
+    return Centring(sizes, change) if change <= SETTINGS.vanishing else None
 
 
 def centred(K: Array) -> Array:

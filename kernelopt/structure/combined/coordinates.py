@@ -20,20 +20,9 @@ from kernelopt.structure.combined.cone import (
     read_centring,
     read_combined_cone,
 )
+from kernelopt.structure.combined.settings import SETTINGS
 from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.validation import Array, Index
-
-RANGE = 1e-14  # of the largest eigenvalue of sum_i K_i^2: smaller ones are outside the joint range
-ROUNDS = 40  # of eigenvectors; a few are usual
-NEW_VECTORS = 6  # eigenvectors that are added in a round
-ACCEPTED = 0.3  # of the largest least eigenvalue: a combination with this share of it is well inside
-PRECISION = 1e-3  # of the trace over the order: gap of the small programmes
-NONE = 1e-9  # of the mean eigenvalue: a largest least eigenvalue below this counts as zero
-RANK = 1e-11  # of the largest diagonal entry: pivots below it count as zero
-SHIFT = 1e-13  # of the largest entry: eigenvalues above minus this count as non-negative
-IN_RANGE = 1e-7  # relative residual of an image up to which it is in the range of another matrix
-PROBES = 2  # random vectors whose images test that a range is inside another
-ROUNDED = 5e-14  # half of what the eigenvalues of a feasible point may miss by rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +78,7 @@ class Coordinates:
         """Return the share of mu - centre up to which rounding makes no eigenvalue of K negative.
 
         On the null space of K0 the stored kernels hold rounding errors. Large weights of both signs multiply
-        them. An eigenvalue counts as non-negative down to the share `ROUNDED` of the largest one.
+        them. An eigenvalue counts as non-negative down to the share `Settings.rounded` of the largest one.
         """
         if self.rank == self.stack.shape[1]:
             return 1.0
@@ -97,7 +86,7 @@ class Coordinates:
         largest = float(np.vdot(K, K)) / self.cone.trace  # |K|_F^2 <= lambda_max tr K
         part = self.null.T @ K @ self.null
         lowest = float(np.linalg.eigvalsh((part + part.T) / 2)[0])
-        return min(1.0, ROUNDED * largest / -lowest) if lowest < 0 else 1.0
+        return min(1.0, SETTINGS.rounded * largest / -lowest) if lowest < 0 else 1.0
 
     def kernel(self, mu: Array) -> Array:
         """Return K(mu) on all points."""
@@ -167,21 +156,21 @@ def decomposed(stack: Array, mu: Array) -> tuple[Index, Array] | None:
     m, N = stack.shape[:2]
     K = (mu @ stack.reshape(m, -1)).reshape(N, N)
     size = float(np.abs(K).max())
-    if not size > 0 or not traceable(K, SHIFT * size * N):
+    if not size > 0 or not traceable(K, SETTINGS.shift * size * N):
         return None
     check(SECONDS.factors * float(N) ** 3)
-    factor, order, rank, _ = sl.lapack.dpstrf(K, lower=1, tol=RANK * float(np.diag(K).max()))
+    factor, order, rank, _ = sl.lapack.dpstrf(K, lower=1, tol=SETTINGS.rank * float(np.diag(K).max()))
     if not rank:
         return None
     pivots = order[:rank] - 1
     L = np.asfortranarray(np.tril(factor[:rank, :rank]))
     if rank < N:
-        probes = np.random.default_rng(0).standard_normal((N, PROBES))
-        images = (stack.reshape(m * N, N) @ probes).reshape(m, N, PROBES)
+        probes = np.random.default_rng(0).standard_normal((N, SETTINGS.probes))
+        images = (stack.reshape(m * N, N) @ probes).reshape(m, N, SETTINGS.probes)
         lower = np.tril(factor)[:, :rank]
         rest = sl.solve_triangular(L, lower[rank:].T, lower=True, trans=1, check_finite=False).T
         outside = images[:, order[rank:] - 1] - rest @ images[:, pivots]
-        if np.abs(outside).max() > IN_RANGE * np.abs(images).max():
+        if np.abs(outside).max() > SETTINGS.in_range * np.abs(images).max():
             return None
     return pivots, L
 
@@ -206,7 +195,7 @@ def largest_least_eigenvalue(stack: Array, mu: Array, D: Array, trace: float) ->
     sizes = np.abs(flat).max(axis=1)
     scaled = [K / s for K, s in zip(stack, sizes, strict=True) if s > 0]
     values, vectors = eigenpairs(np.asarray(sum(K @ K for K in scaled)))
-    Q = vectors[:, values > RANGE * values[-1]]
+    Q = vectors[:, values > SETTINGS.range * values[-1]]
     if not D.shape[1]:
         return None
     mean = trace / Q.shape[1]
@@ -214,9 +203,9 @@ def largest_least_eigenvalue(stack: Array, mu: Array, D: Array, trace: float) ->
         [Q.T @ (mu @ flat).reshape(N, N) @ Q] + [Q.T @ (d @ flat).reshape(N, N) @ Q for d in D.T]
     )
     x, V = np.zeros(D.shape[1]), np.zeros((Q.shape[1], 0))
-    for _ in range(ROUNDS):
+    for _ in range(SETTINGS.rounds):
         K = np.tensordot(np.append(1.0, x), reduced, 1)
-        _, new = eigenpairs(K, NEW_VECTORS)
+        _, new = eigenpairs(K, SETTINGS.new_vectors)
         V = np.linalg.qr(np.hstack([V, new]))[0]
         S = np.stack([V.T @ R @ V for R in reduced])
         p = x.size
@@ -232,11 +221,13 @@ def largest_least_eigenvalue(stack: Array, mu: Array, D: Array, trace: float) ->
             S[0],
             np.concatenate([S[1:], -identity[None]]),
         )
-        found = solve_small(program, np.append(0.9 * x, start - abs(start) * 0.2), PRECISION * mean, 2 * mean)
+        found = solve_small(
+            program, np.append(0.9 * x, start - abs(start) * 0.2), SETTINGS.precision * mean, 2 * mean
+        )
         x, bound = found.x[:-1], found.x[-1] + found.gap
-        if not bound > NONE * mean:
+        if not bound > SETTINGS.none * mean:
             return None
         least = float(eigenvalues(np.tensordot(np.append(1.0, x), reduced, 1))[0])
-        if least >= ACCEPTED * bound:
+        if least >= SETTINGS.accepted * bound:
             return mu + D @ x
     return None

@@ -7,8 +7,8 @@ import numpy as np
 from kernelopt.certificates.gap import Bound
 from kernelopt.certificates.lower.minorants import Minorant, form_errors
 from kernelopt.numerics.ball import Ball
-from kernelopt.structure.combined.basis import DEPENDENT
 from kernelopt.structure.combined.coordinates import Coordinates
+from kernelopt.structure.combined.settings import SETTINGS
 from kernelopt.validation import Array
 
 # Weights along dependent directions are assumed to be at most this, for kernels of Frobenius norm one. Larger
@@ -143,7 +143,7 @@ def coordinate_radius(coordinates: Coordinates) -> float:
     if coordinates.centring is not None:
         wrong = wrong + Ball(coordinates.centring.sizes) * 3.0
     along = (np.abs(basis.T).T @ wrong).norm(2) / basis.shrink
-    dependent = (np.abs(basis.dependent).T @ wrong).sum() + DEPENDENT * basis.dependent.shape[1]
+    dependent = (np.abs(basis.dependent).T @ wrong).sum() + SETTINGS.dependent * basis.dependent.shape[1]
     if not along.above < 0.5:
         return np.inf
     return float(((dependent * LARGEST_DEPENDENT + 1.0) / (Ball(1.0) - along) / basis.shrink).above)
