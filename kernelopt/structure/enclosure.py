@@ -6,7 +6,8 @@ sums of squares are computed with their scale taken out, since x^p alone may und
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
 import cvxpy as cp
@@ -113,27 +114,23 @@ def from_cones(constraint: Any, args: list[Array]) -> Array:
     """Return the distances of the given arguments from exponential or power cones."""
     if isinstance(constraint, PowConeND):
         W, a = args[0], np.asarray(constraint.alpha.value, dtype=float)
-        if W.ndim == 2 and constraint.axis == 0:
-            W, a = W.T, a.T
-        rows = zip(np.atleast_2d(W), np.ravel(args[1], order="F"), np.atleast_2d(a), strict=True)
-        return np.array([from_power(*v) for v in rows])
-    x, y, z = (np.ravel(arg, order="F") for arg in args)
-    if isinstance(constraint, ExpCone):
-        return np.array([from_exponential(np.array(v)) for v in zip(x, y, z, strict=True)])
-    a = np.ravel(np.asarray(constraint.alpha.value, dtype=float), order="F")
-    return np.array(
-        [from_power(*v) for v in zip(np.column_stack([x, y]), z, np.column_stack([a, 1 - a]), strict=True)]
-    )
+        W, a = (W.T, a.T) if W.ndim == 2 and constraint.axis == 0 else (np.atleast_2d(W), np.atleast_2d(a))
+        points = np.column_stack([W, np.ravel(args[1], order="F")])
+    else:
+        points = np.column_stack([np.ravel(arg, order="F") for arg in args])
+        if isinstance(constraint, ExpCone):
+            return np.array([distance(v, exponential_projection) for v in points])
+        a = np.ravel(np.asarray(constraint.alpha.value, dtype=float), order="F")
+        a = np.column_stack([a, 1 - a])
+    projections = (partial(onto_power, exponents=each) for each in a)
+    return np.array([distance(v, projection) for v, projection in zip(points, projections, strict=True)])
 
 
-def from_exponential(v: Array) -> float:
-    """Return the distance of a point from the exponential cone, infinite where it is not finite."""
-    return float(np.linalg.norm(v - exponential_projection(v))) if np.isfinite(v).all() else np.inf
+def onto_power(v: Array, exponents: Array) -> Array:
+    """Return the projection of a point on a power cone."""
+    return np.append(*power_projection(v[:-1], v[-1], exponents))
 
 
-def from_power(w: Array, z: float, exponents: Array) -> float:
-    """Return the distance of a point from a power cone, infinite where it is not finite."""
-    if not (np.isfinite(w).all() and np.isfinite(z)):
-        return np.inf
-    nearest, r = power_projection(w, z, exponents)
-    return float(np.hypot(np.linalg.norm(w - nearest), z - r))
+def distance(v: Array, projection: Callable[[Array], Array]) -> float:
+    """Return the distance of a point from its projection, infinite where it is not finite."""
+    return float(np.linalg.norm(v - projection(v))) if np.isfinite(v).all() else np.inf

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -77,11 +77,7 @@ def kernel_sum(K: cp.Expression, n: int, value: Array | None = None) -> KernelSu
     return KernelSum(np.concatenate(weights), tuple(grams for _, grams in parts), np.asarray(d), value)
 
 
-class Image(NamedTuple):
-    """K c and the number c'Kc."""
-
-    values: Ball
-    square: Ball
+Image = tuple[Ball, Ball]  # K c and the number c'Kc
 
 
 def image(kernel: KernelSum, c: Array) -> Image:
@@ -102,7 +98,7 @@ def moved(kernel: KernelSum, values: Ball, square: Ball) -> Image:
     """Return an image where the weights change by a relative `FEASIBILITY`."""
     size = np.sqrt(np.maximum(square.above, 0.0))
     changes = FEASIBILITY * np.sqrt(kernel.d) * size
-    return Image(values + Ball(np.zeros(changes.size), changes), square + Ball(0.0, FEASIBILITY * size**2))
+    return values + Ball(np.zeros(changes.size), changes), square + Ball(0.0, FEASIBILITY * size**2)
 
 
 def accurate_image(kernel: KernelSum, c: Array) -> Image:
@@ -141,11 +137,10 @@ def primal_upper_bound(learner: Learner, kernels: Sequence[KernelSum], machine: 
 
 def upper_value(learner: Learner, images: Sequence[Image], intercept: float) -> float:
     """Return an upper bound of loss + penalty for the machine with the images K_m c_m."""
-    f = sum((image.values for image in images), start=Ball(0.0))
-    squares = Ball(np.maximum([image.square.above for image in images], 0.0))
+    f = sum((values for values, _ in images), start=Ball(0.0))
+    squares = Ball(np.maximum([square.above for _, square in images], 0.0))
     penalty = float((squared_norm(squares, learner.norm) * 0.5).above)
-    errors = np.broadcast_to(f.rad, f.mid.shape)
-    return float(learner.loss.above(f.mid, errors, penalty, learner.y, intercept))
+    return float(learner.loss.above(f.mid, f.rad, penalty, learner.y, intercept))
 
 
 def squared_norm(squares: Ball, norm: float) -> Ball:
@@ -159,11 +154,8 @@ def squared_norm(squares: Ball, norm: float) -> Ball:
 Given = tuple[Array, Array | None]  # (alpha, scales) of a machine f = sum_m scales_m K_m alpha + b
 
 
-class Evaluation(NamedTuple):
-    """The objective at a point, not negated for a maximisation, and the machines that attain it."""
-
-    value: float
-    machines: tuple[Machine, ...]
+# The objective at a point, not negated for a maximisation, and the machines that attain it.
+Evaluation = tuple[float, tuple[Machine, ...]]
 
 
 class Evaluator:
@@ -186,7 +178,7 @@ class Evaluator:
     def at(self, point: Point) -> Evaluation:
         """Return the objective and the machines at a point."""
         ball, machines = self._enclosed(point, 0.0)
-        return Evaluation(float(ball.mid) if np.isfinite(ball.rad) else np.nan, machines)
+        return float(ball.mid) if np.isfinite(ball.rad) else np.nan, machines
 
     def outward(self, point: Point) -> Evaluation:
         """Return a bound of the exact objective near a point, and the machines.
@@ -195,16 +187,15 @@ class Evaluator:
         change by a relative `FEASIBILITY`. The values of the risks are upper bounds already.
         """
         ball, machines = self._enclosed(point, FEASIBILITY)
-        return Evaluation(float(ball.below if self.structure.maximize else ball.above), machines)
+        return float(ball.below if self.structure.maximize else ball.above), machines
 
     def _enclosed(self, point: Point, by: float) -> tuple[Ball, tuple[Machine, ...]]:
         """Return a ball around the objective near a point, and the machines."""
         self.write(point)
         machines = self.machines()
         ball = enclosure(self.structure.lifted.objective.args[0], self.structure.variables, by)
-        return Ball(
-            *(np.ravel(np.broadcast_to(part, np.shape(ball.mid)))[0] for part in (ball.mid, ball.rad))
-        ), machines
+        mid, rad = (np.ravel(np.broadcast_to(part, np.shape(ball.mid)))[0] for part in (ball.mid, ball.rad))
+        return Ball(mid, rad), machines
 
     def machines(self) -> tuple[Machine, ...]:
         """Return the machines at the current point, and set the values of the risks."""

@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import cvxpy as cp
 
 from kernelopt.entry_points import subclasses
-from kernelopt.structure.affine import Affine
 from kernelopt.structure.attributes import beside_cone
 from kernelopt.structure.parts import Budget, Free, Inverses, Part, cone
 from kernelopt.structure.powers import Power
 from kernelopt.structure.structure import Objective, Structure, kept_in_structure
 from kernelopt.structure.trees import short
-
-
-@dataclass(frozen=True, eq=False)
-class Learning:
-    """min sum_k factors_k risk_k(x) + linear(x) + sum of prices, over x in sets.
-
-    No two parts share a variable. With each risk replaced by an affine minorant, the minimum is therefore a
-    sum of minima over one part each.
-
-    Attributes
-    ----------
-    factors : tuple of float >= 0, one per risk
-    linear : Affine
-    parts : tuple of Part
-        Every variable belongs to one of them.
-    """
-
-    factors: tuple[float, ...]
-    linear: Affine
-    parts: tuple[Part, ...]
 
 
 def weighted_risks(structure: Structure) -> Objective | str:
@@ -60,8 +38,13 @@ def one_risk(structure: Structure) -> Objective | str:
 
 
 @kept_in_structure
-def read_learning(structure: Structure) -> Learning | None:
-    """Return a problem as a `Learning`, or None if it does not separate."""
+def read_parts(structure: Structure) -> tuple[Part, ...] | None:
+    """Return the sets and the prices of a problem that separates, or None if it does not.
+
+    It is min sum_k factors_k risk_k(x) + linear(x) + sum of prices, factors_k >= 0, over x in sets, where no
+    two parts share a variable and every variable belongs to one. With each risk replaced by an affine
+    minorant, the minimum is therefore a sum of minima over one part each.
+    """
     objective = structure.objective
     if objective is None or structure.domains or any(structure.constrained):
         return None
@@ -79,7 +62,7 @@ def read_learning(structure: Structure) -> Learning | None:
     if len(set(bounded)) < len(bounded) or not set(bounded) <= set(structure.variables):
         return None
     sets = tuple(part for part in sets if part.at or not set(part.variables) <= set(bounded))
-    return Learning(objective.factors, objective.linear, (*sets, *prices))
+    return (*sets, *prices)
 
 
 @kept_in_structure

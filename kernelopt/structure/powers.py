@@ -42,7 +42,7 @@ class Power(Part):
     Attributes
     ----------
     variables : tuple of cp.Variable
-        Not necessarily non-negative: a part of a `Learning` has only such.
+        Not necessarily non-negative: a part over which a problem separates has only such.
     p : float in [1, inf]
         Always 2 unless L has at most one entry in each row and column.
     matrix : sparse array of shape (k, n), or (n, n)
@@ -122,7 +122,7 @@ class Power(Part):
 
 @dataclass(frozen=True, eq=False)
 class LpBall(Part):
-    """The set {x: power(x) <= level}; a part of a `Learning` only if all variables are non-negative.
+    """The set {x: power(x) <= level}; a problem separates over it only if all variables are non-negative.
 
     The level is positive where the exponent is above one; it may be rounded upwards.
     """

@@ -91,12 +91,10 @@ class RiskTerm:
         return tuple(found)
 
     def kernels_at(self, point: Point) -> list[Array]:
-        """Return the kernels on the labelled points at values of the variables, where all maps are known."""
-        n, kernels = self.learner.n, []
-        for parts in self.weighted:
-            each = [(read.at(point), grams) for read, grams in parts if read is not None]
-            kernels.append(sum(w.reshape(n, n) if g is None else g.combine(w) for w, g in each))
-        return [np.asarray(K) for K in kernels]
+        """Return the kernels on the labelled points at values of the variables, which are set."""
+        for variable in (v for K in self.kernels for v in K.variables()):
+            variable.save_value(point[variable.id])
+        return self.values() or []
 
     def values(self) -> list[Array] | None:
         """Return the kernels on the labelled points at the current values of the copies, or None."""

@@ -18,7 +18,7 @@ from kernelopt.certificates.lower.closed import best_multiple, closed_bound
 from kernelopt.certificates.lower.minorants import minorants, relaxation
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.dual_lengths import shortfall
-from kernelopt.structure.learning import read_learning
+from kernelopt.structure.learning import read_parts
 from kernelopt.structure.powers import read_power
 from kernelopt.structure.structure import Structure
 from tests.every import every
@@ -178,8 +178,7 @@ def test_the_minimum_over_an_ellipsoid_is_below_every_feasible_value_in_fraction
     matrix = (matrix + matrix.T) / 2
     left = cp.quad_form(x, matrix) if form == "quadratic form" else cp.norm(M @ x)
     g = rng.normal(size=4) * np.linalg.norm(M, axis=0)
-    read = read_learning(Structure(cp.Problem(cp.Minimize(g @ x), [left <= 3])))
-    (ball,) = read.parts
+    (ball,) = read_parts(Structure(cp.Problem(cp.Minimize(g @ x), [left <= 3])))
     found = -ball.support({ball.variables[0]: Ball(-g)})
     # The minimiser: the least |M x - t| over x >= 0, M't = -g, is proportional to it.
     scale = np.linalg.norm(M, axis=0)
@@ -256,7 +255,7 @@ def bound_and_price():
 
 @pytest.mark.parametrize("make", [free_norm, bound_and_price, lambda: priced("barrier")])
 def test_what_has_no_closed_minimum_is_left_to_the_solver(make):
-    assert read_learning(Structure(make())) is None
+    assert read_parts(Structure(make())) is None
 
 
 NO_LENGTH = {

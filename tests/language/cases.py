@@ -11,48 +11,21 @@ import pytest
 
 import kernelopt as ko
 from tests.every import every
-from tests.problems import (
-    CASES,
-    labels,
-    points,
-    sample_weights,
-    solved,
-    stack,
-)
+from tests.problems import CASES, labels, points, positive_definite, sample_weights, solved, stack
 
 N = 7
-
-
 KS = stack(N + 2)[:, :N, :N]
-
-
 LARGER = stack(N + 2)
-
-
+RIDGED = KS + 0.2 * np.eye(N)
 W = np.array([0.8, 0.5, 1.2])
-
-
 C = sample_weights(N)
-
-
 SUM = np.tensordot(W, KS, 1)
-
-
 V = points(N, N, seed=3)
-
-
 SPECTRUM = np.linspace(0.2, 1.4, N)
-
-
 RANK_ONES = (V * SPECTRUM) @ V.T
 
-
 cases = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-
-
 finite = pytest.mark.parametrize("case", [c for c in CASES if c.name != "hard_margin"], ids=lambda c: c.name)
-
-
 biases = every("bias", [False, True], ids=["no bias", "bias"])
 
 
@@ -75,8 +48,7 @@ def weights(size=3, **attributes):
 
 def combination(equal=False, grams=KS):
     mu = weights(nonneg=True)
-    K = ko.combine(mu, grams)
-    return Form(K, (SUM,), ((mu == W) if equal else (mu <= W),), ((mu, W),))
+    return Form(ko.combine(mu, grams), (SUM,), ((mu == W) if equal else (mu <= W),), ((mu, W),))
 
 
 def free_sign():
@@ -90,27 +62,15 @@ def psd_variable(equal=False):
     return Form(K, (SUM,), ((K == SUM) if equal else (SUM - K >> 0),), ((K, SUM),))
 
 
-def spectral():
+def rank_ones(make):
     mu = weights(N, nonneg=True)
-    return Form(V @ cp.diag(mu) @ V.T, (RANK_ONES,), (mu <= SPECTRUM,), ((mu, SPECTRUM),))
+    return Form(make(mu), (RANK_ONES,), (mu <= SPECTRUM,), ((mu, SPECTRUM),))
 
 
-def rank_one():
-    mu = weights(N, nonneg=True)
-    return Form(ko.combine(mu, ko.Grams.rank_one(V)), (RANK_ONES,), (mu <= SPECTRUM,), ((mu, SPECTRUM),))
-
-
-def with_ridge():
-    mu, tau = weights(nonneg=True), cp.Variable(nonneg=True)
-    K = ko.combine(mu, KS) + tau * np.eye(N)
-    return Form(K, (SUM + 0.3 * np.eye(N),), (mu <= W, tau <= 0.3), ((mu, W), (tau, 0.3)))
-
-
-def free_sign_with_ridge():
-    mu, tau = weights(), cp.Variable()
-    K = ko.combine(mu, KS) + tau * np.eye(N)
-    bound = SUM + 0.3 * np.eye(N)
-    return Form(K, (bound,), (bound - K >> 0,), ((mu, W), (tau, 0.3)))
+def with_ridge(free=False):
+    mu, tau = weights(nonneg=not free), cp.Variable(nonneg=not free)
+    K, bound = ko.combine(mu, KS) + tau * np.eye(N), SUM + 0.3 * np.eye(N)
+    return Form(K, (bound,), (bound - K >> 0,) if free else (mu <= W, tau <= 0.3), ((mu, W), (tau, 0.3)))
 
 
 def fixed_list(norm):
@@ -129,9 +89,6 @@ def semidefinite_list(norm):
     return Form([K.kernel, L.kernel], (SUM, SUM), K.set + L.set, K.point + L.point, norm)
 
 
-RIDGED = KS + 0.2 * np.eye(N)
-
-
 FORMS = {
     "matrix": lambda: Form(SUM, (SUM,)),
     "matrix on more points": lambda: Form(np.tensordot(W, LARGER, 1), (SUM,)),
@@ -139,14 +96,17 @@ FORMS = {
     "combination": combination,
     "combination at given weights": lambda: combination(equal=True),
     "combination on more points": lambda: combination(grams=LARGER),
-    "spectral": spectral,
-    "rank-one stack": rank_one,
+    "spectral": lambda: rank_ones(lambda mu: V @ cp.diag(mu) @ V.T),
+    "rank-one stack": lambda: rank_ones(lambda mu: ko.combine(mu, ko.Grams.rank_one(V))),
     "with ridge": with_ridge,
     "free sign": free_sign,
-    "free sign with ridge": free_sign_with_ridge,
+    "free sign with ridge": lambda: with_ridge(free=True),
     "PSD variable": psd_variable,
     "PSD variable at a given matrix": lambda: psd_variable(equal=True),
-    **{f"fixed list, norm {r}": lambda r=r: fixed_list(r) for r in (1, 1.5, 3, np.inf)},
+    **{
+        f"fixed list, norm {r}": lambda r=r: Form(list(RIDGED), tuple(RIDGED), norm=r)
+        for r in (1, 1.5, 3, np.inf)
+    },
     **{f"variable list, norm {r}": lambda r=r: variable_list(r) for r in (2, 3, np.inf)},
     **{f"semidefinite list, norm {r}": lambda r=r: semidefinite_list(r) for r in (3, np.inf)},
 }
@@ -181,3 +141,57 @@ def ball_problem(objective, *extra, y=None, loss=None):
     risk = ko.risk(ko.combine(theta, RIDGED), labels(N) if y is None else y, loss or ko.hinge(C))
     constraints = [*ko.lp_ball(theta, 2), *(constraint(risk, theta) for constraint in extra)]
     return cp.Problem(objective(risk, theta), constraints), risk, theta
+
+
+def valued(values, **attributes):
+    """A variable that holds these values."""
+    variable = cp.Variable(np.shape(values), **attributes)
+    variable.save_value(np.asarray(values, dtype=float))
+    return variable
+
+
+A, LAZY = np.array([0.7, -1.2, 0.4]), ko.Grams.from_kernels([ko.linear(), ko.gaussian(1.0)], points(N))
+FULL = stack(N)
+OTHER = positive_definite(N, seed=5)
+ORTHONORMAL = np.linalg.qr(points(N, N))[0][:, :4]
+AT = np.tensordot(A, FULL, 1)
+EIGHTS = np.arange(1.0, 5.0)
+
+
+def sum_of_all(grams=FULL):
+    K, other = ko.combine(valued(A), grams), valued(-1.5)
+    return 2 * K + other * grams[0] + grams[1] / 4 + K / 2, 2.5 * np.tensordot(A, grams, 1) + (
+        -1.5 * grams[0] + grams[1] / 4
+    )
+
+
+KERNELS = {  # a kernel expression with values, and the matrix that it stands for
+    "combination": lambda: (ko.combine(valued(A), FULL), AT),
+    "nonneg": lambda: (ko.combine(valued(abs(A), nonneg=True), FULL), np.tensordot(abs(A), FULL, 1)),
+    "lazy kernels": lambda: (ko.combine([1.0, -2.0], LAZY), LAZY[0] - 2 * LAZY[1]),
+    "with ridge": lambda: (
+        ko.combine(valued(A), FULL) + valued(0.7, nonneg=True) * np.eye(N),
+        AT + 0.7 * np.eye(N),
+    ),
+    "sum": sum_of_all,
+    "spectral": lambda: (
+        ORTHONORMAL @ cp.diag(valued(EIGHTS, nonneg=True)) @ ORTHONORMAL.T,
+        (ORTHONORMAL * EIGHTS) @ ORTHONORMAL.T,
+    ),
+    "parameter times": lambda: (cp.Parameter(nonneg=True, value=3.0) * ko.combine(valued(A), FULL), 3 * AT),
+    "principal block": lambda: tuple(K[1 : N + 1, 1 : N + 1] for K in sum_of_all(stack(N + 2))),
+    "rank one": lambda: (
+        ko.combine(valued(EIGHTS), ko.Grams.rank_one(ORTHONORMAL)),
+        (ORTHONORMAL * EIGHTS) @ ORTHONORMAL.T,
+    ),
+    "identity": lambda: (ko.combine(2.0 * np.ones(1), ko.Grams.identity(N)), 2 * np.eye(N)),
+    "constant": lambda: (cp.Constant(FULL[1]), FULL[1]),
+    "PSD variable": lambda: (valued(OTHER, PSD=True), OTHER),
+    "sum with a PSD variable": lambda: (valued(OTHER, PSD=True) + ko.combine(valued(A), FULL), OTHER + AT),
+    "entrywise": lambda: (cp.multiply(FULL[0], valued(OTHER, PSD=True)), FULL[0] * OTHER),
+    "transposed": lambda: (ko.combine(valued(A), FULL).T, AT.T),
+    "array": lambda: (FULL[0], FULL[0]),
+    "parameter": lambda: (cp.Parameter((N, N), PSD=True, value=FULL[0]), FULL[0]),
+}
+SUMS = list(KERNELS)[:11]  # read as sums of Gram matrices
+kernels = pytest.mark.parametrize("make", KERNELS.values(), ids=KERNELS)

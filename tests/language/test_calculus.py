@@ -34,8 +34,6 @@ from tests.problems import (
     targets,
 )
 
-# -------------------------------------------------------------------------------- calculus of the risk
-
 
 def risk_at(case, K, bias=True, weight=C, norm=2):
     return ko.risk(K, case.y(N), case.loss(weight), bias, norm).value
@@ -135,9 +133,6 @@ def test_permuted_points_and_split_kernels(case):
     assert solved(cp.Problem(cp.Minimize(whole), ko.lp_ball(theta, 1))) == pytest.approx(
         solved(cp.Problem(cp.Minimize(split), ko.lp_ball(halves, 1))), rel=1e-6
     )
-
-
-# ------------------------------------------------------------------------ composition as an expression
 
 
 @pytest.mark.parametrize(

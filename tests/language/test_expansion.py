@@ -37,8 +37,6 @@ from tests.problems import (
     targets,
 )
 
-# ----------------------------------------------------------------- other ways to write the same kernel
-
 
 @pytest.mark.parametrize("norm", [1, 1.5, 2, 3, np.inf])
 def test_a_list_of_kernels_of_low_rank(norm):
@@ -110,9 +108,6 @@ def test_a_hard_margin_that_no_weights_meet_is_infeasible():
     assert problem.status == cp.INFEASIBLE
     mu.value = [1.0]
     assert risk.value == np.inf
-
-
-# ------------------------------------------------------------ the explicit problem and its multipliers
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -18,9 +18,6 @@ from tests.problems import (
     solved,
 )
 
-# ------------------------------------------------------------------------------------------- the table
-
-
 SEMIDEFINITE = {name for name in FORMS if "free sign" in name or "PSD" in name or "semidefinite" in name}
 
 
@@ -56,9 +53,6 @@ def check_value(loss, name, bias):
     for variable, value in form.point:
         variable.value = value
     assert risk.value == expected  # and elsewhere after it
-
-
-# --------------------------------------------------------- learned weights: the dual of the kernel set
 
 
 @cases
@@ -103,9 +97,6 @@ def test_learned_matrix_of_given_trace_is_of_rank_one(case):
     value = solved(cp.Problem(cp.Minimize(risk), [cp.trace(K) == 3.0]))
     assert value == pytest.approx(ko.risk(3.0 * np.eye(N), case.y(N), case.loss(C)).value, rel=1e-6)
     assert np.linalg.eigvalsh(K.value)[-1] == pytest.approx(3.0, rel=1e-3)
-
-
-# ---------------------------------------------------------------------------- values at special points
 
 
 @cases

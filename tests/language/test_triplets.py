@@ -12,72 +12,17 @@ import kernelopt as ko
 from kernelopt.errors import ConditionWarning, InputError, ParameterError, ShapeError
 from kernelopt.extend import as_grams
 from tests.every import every
+from tests.language.cases import A, N, kernels, valued
 from tests.problems import labels, points, positive_definite, solved, stack
 
-N = 7
 KS = stack(N)  # three kernels
-OTHER = np.array([positive_definite(N, seed=5), np.diag(np.arange(1.0, N + 1))])
-A, B, TAU = np.array([0.7, -0.4, 0.2]), np.array([-0.3, 0.5]), 0.6
 TRIPLETS = np.array([[0, 1, 2], [3, 1, 0], [6, 5, 4], [2, 0, 6]])
 S = np.array([0, 2, 3, 6])
-X9 = points(9, seed=1)
-
-
-def weights(values, nonneg=False):
-    """A variable that holds these values."""
-    variable = cp.Variable(len(values), nonneg=nonneg)
-    variable.value = np.asarray(values)
-    return variable
-
-
-def matrix_variable(value):
-    variable = cp.Variable(value.shape, PSD=True)
-    variable.value = value
-    return variable
-
-
-def tau():
-    variable = cp.Variable(nonneg=True)
-    variable.value = TAU
-    return variable
-
-
-SUM = np.tensordot(A, KS, 1) + np.tensordot(B, OTHER, 1) + TAU * np.eye(N)
-KERNELS = {  # name: (kernel expression, the matrix it stands for)
-    "combination": lambda: (ko.combine(weights(A), KS), np.tensordot(A, KS, 1)),
-    "nonneg": lambda: (ko.combine(weights(abs(A), nonneg=True), KS), np.tensordot(abs(A), KS, 1)),
-    "kernel functions": lambda: (
-        ko.combine(weights(A), ko.Grams.from_kernels([ko.linear(), ko.gaussian(1.0), ko.identity()], X9)),
-        A[0] * ko.linear()(X9) + A[1] * ko.gaussian(1.0)(X9) + A[2] * np.eye(9),
-    ),
-    "rank one": lambda: (ko.combine(weights(A), ko.Grams.rank_one(X9)), X9 @ np.diag(A) @ X9.T),
-    "sum": lambda: (ko.combine(weights(A), KS) + ko.combine(weights(B), OTHER) + tau() * np.eye(N), SUM),
-    "scaled": lambda: (
-        2 * ko.combine(weights(A), KS) / 3 - OTHER[0],
-        np.tensordot(2 * A / 3, KS, 1) - OTHER[0],
-    ),
-    "block": lambda: (
-        ko.combine(weights(A), stack(N + 3))[:N, :N],
-        np.tensordot(A, stack(N + 3)[:, :N, :N], 1),
-    ),
-    "array": lambda: (SUM, SUM),
-    "constant": lambda: (cp.Constant(SUM), SUM),
-    "PSD variable": lambda: (matrix_variable(OTHER[0]), OTHER[0]),
-    "sum with a PSD variable": lambda: (
-        matrix_variable(OTHER[0]) + ko.combine(weights(A), KS),
-        OTHER[0] + np.tensordot(A, KS, 1),
-    ),
-    "entrywise": lambda: (cp.multiply(KS[0], matrix_variable(OTHER[0])), KS[0] * OTHER[0]),
-}
-kernels = pytest.mark.parametrize("make", KERNELS.values(), ids=KERNELS)
 
 
 def dominance(K, S):
     """K_ii - sum of |K_ij| over the other points of S, by loops."""
     return np.array([K[i, i] - sum(abs(K[i, j]) for j in S if j != i) for i in S])
-
-
-# ---------------------------------------------------------------------------- against numpy
 
 
 @kernels
@@ -135,9 +80,6 @@ def test_parameters_are_weights_too():
         K = np.tensordot(value, KS, 1)
         expected = [max(1 - K[i, j] + K[i, k], 0) for i, j, k in TRIPLETS]
         assert hinge.value == pytest.approx(np.array(expected), abs=1e-12)
-
-
-# ---------------------------------------------------------------------------- composed
 
 
 def test_a_risk_and_comparisons_are_solved_and_certified_together():
@@ -210,9 +152,6 @@ def test_a_psd_variable_learns_from_comparisons():
     assert solution.value == pytest.approx(gamma * np.sqrt(2), abs=1e-5)
 
 
-# ---------------------------------------------------------------------------- contradictions
-
-
 def test_contradictions_warn_and_are_explained():
     triplets = [[0, 1, 2], [3, 4, 5], [1, 2, 0], [2, 0, 1]]
     K = ko.combine(cp.Variable(3, nonneg=True), KS)
@@ -228,9 +167,6 @@ def test_contradictions_warn_and_are_explained():
     assert cycle.replace("\\", "") in inside
     kept = np.delete(triplets, ko.comparisons(triplets).feedback, axis=0)
     assert "no contradiction" in str(ko.explain(cp.Problem(cp.Minimize(cp.sum(ko.triplet_hinge(K, kept))))))
-
-
-# ---------------------------------------------------------------------------- what it costs
 
 
 class Watched:
@@ -282,9 +218,6 @@ def test_large_problems_are_built_without_an_expression_of_all_entries():
     assert hinges.value == pytest.approx(np.array(expected), abs=1e-10)
 
 
-# ---------------------------------------------------------------------------- weak kernels and the identity
-
-
 def test_weak_kernels_with_the_identity_of_its_own_group():
     d, each = 3, [ko.gaussian(0.5), ko.gaussian(2.0)]
     weak = ko.per_feature(each, d)
@@ -300,8 +233,6 @@ def test_weak_kernels_with_the_identity_of_its_own_group():
         (grams[6] == np.eye(6)).all() and (grams.cross(Z)[6] == 0).all() and (ko.identity()(X, X) == 0).all()
     )
 
-
-# ---------------------------------------------------------------------------- bad input
 
 K0 = positive_definite(N)
 
@@ -329,7 +260,7 @@ def test_bad_input_is_named(call, error, message):
 
 def test_the_identity_kernel_changes_no_comparison():
     """d_t is zero for it: off-diagonal entries, and so hinges, are those of the other kernels."""
-    w = weights(np.array([0.3, -0.2, 0.5, 1.7]))
+    w = valued([0.3, -0.2, 0.5, 1.7])
     grams = np.concatenate([KS, np.eye(N)[None]])
     K, alone = ko.combine(w, grams), ko.combine(w.value[:3], KS)
     gains = ko.triplet_gains(alone, TRIPLETS).value

@@ -10,115 +10,36 @@ import kernelopt as ko
 from kernelopt.errors import NotFiniteError, NotSymmetricError, ParameterError, ShapeError
 from kernelopt.language.terms import terms
 from tests.every import every
-from tests.problems import labels, points, solved, stack
+from tests.language.cases import KERNELS, SUMS, kernels
+from tests.problems import labels, solved, stack
 
 N, TRAINING = 8, 5
 KS = stack(N)
 GRAMS = ko.Grams.from_array(KS)
-V = np.linalg.qr(points(N, N))[0][:, :4]
-
-
-def combination():
-    mu = cp.Variable(3)
-    mu.value = np.array([0.7, -1.2, 0.4])
-    return ko.combine(mu, GRAMS), np.tensordot(mu.value, KS, 1)
-
-
-def with_ridge():
-    K, value = combination()
-    tau = cp.Variable(nonneg=True)
-    tau.value = 0.7
-    return K + tau * np.eye(N), value + 0.7 * np.eye(N)
-
-
-def sum_of_all():
-    K, value = combination()
-    other = cp.Variable()
-    other.value = -1.5
-    whole = 2 * K + other * KS[0] + KS[1] / 4 + K / 2
-    return whole, 2.5 * value - 1.5 * KS[0] + KS[1] / 4
-
-
-def spectral():
-    mu = cp.Variable(4, nonneg=True)
-    mu.value = np.arange(1.0, 5.0)
-    return V @ cp.diag(mu) @ V.T, V @ np.diag(mu.value) @ V.T
-
-
-def psd_variable():
-    K = cp.Variable((N, N), PSD=True)
-    K.value = KS[0] + KS[1]
-    return K, K.value
-
-
-def parameter():
-    K = cp.Parameter((N, N), PSD=True, value=KS[0])
-    return K, KS[0]
-
-
-def scaled_by_a_parameter():
-    K, value = combination()
-    return cp.Parameter(nonneg=True, value=3.0) * K, 3 * value
-
-
-KERNELS = {
-    "combination": combination,
-    "combination of lazy kernels": lambda: (
-        ko.combine([1.0, -2.0], ko.Grams.from_kernels([ko.linear(), ko.gaussian(1.0)], points(N))),
-        ko.linear()(points(N)) - 2 * ko.gaussian(1.0)(points(N)),
-    ),
-    "with ridge": with_ridge,
-    "sum": sum_of_all,
-    "spectral": spectral,
-    "parameter times": scaled_by_a_parameter,
-    "principal block": lambda: tuple(K[1:7, 1:7] for K in sum_of_all()),
-    "rank one": lambda: (ko.combine(np.arange(4.0), ko.Grams.rank_one(V)), V @ np.diag(np.arange(4.0)) @ V.T),
-    "identity": lambda: (ko.combine(2.0 * np.ones(1), ko.Grams.identity(N)), 2 * np.eye(N)),
-    "PSD variable": psd_variable,
-    "transposed": lambda: tuple(K.T for K in combination()),
-    "array": lambda: (KS[0], KS[0]),
-    "constant": lambda: (cp.Constant(KS[1]), KS[1]),
-    "parameter": parameter,
-}
-READ = KERNELS.keys() - {"PSD variable", "transposed", "array", "parameter"}
-kernels = pytest.mark.parametrize("make", KERNELS.values(), ids=KERNELS)
 
 
 @kernels
-def test_the_expression_has_the_value_of_the_matrix(make):
+def test_words_are_the_numbers_of_the_matrix(make):
     K, value = make()
     assert getattr(K, "value", K) == pytest.approx(value)
-
-
-@kernels
-def test_trace_and_entries_are_affine_numbers(make):
-    K, value = make()
     i, j = np.array([0, 3, 5, 2]), np.array([1, 3, 0, 2])
-    assert ko.trace(K).shape == () and ko.trace(K).is_affine()
-    assert ko.trace(K).value == pytest.approx(np.trace(value))
-    assert ko.entries(K, i, j).shape == (4,) and ko.entries(K, i, j).is_affine()
-    assert ko.entries(K, i, j).value == pytest.approx(value[i, j])
-    assert ko.entries(K, 2, 1).value == pytest.approx(value[[2], [1]])
-
-
-@kernels
-def test_alignment_is_affine_and_uses_the_labelled_points(make):
-    K, value = make()
+    pairs = [
+        (ko.trace(K), np.trace(value)),
+        (ko.entries(K, i, j), value[i, j]),
+        (ko.entries(K, 2, 1), value[[2], [1]]),
+    ]
     for n in (TRAINING, len(value)):
         y = labels(n) * np.linspace(1, 2, n)
-        assert ko.alignment(K, y).shape == () and ko.alignment(K, y).is_affine()
-        assert ko.alignment(K, y).value == pytest.approx(y @ value[:n, :n] @ y)
-
-
-@kernels
-def test_frobenius_is_convex(make):
-    K, value = make()
+        pairs.append((ko.alignment(K, y), y @ value[:n, :n] @ y))
+    for word, number in pairs:
+        assert word.shape == np.shape(number) and word.is_affine()
+        assert word.value == pytest.approx(number)
     norm = ko.frobenius(K)
     assert norm.shape == () and norm.is_convex() and norm.is_nonneg()
     assert norm.value == pytest.approx(np.linalg.norm(value), rel=1e-8)
 
 
-@pytest.mark.parametrize("name", sorted(READ))
+@every("name", SUMS)
 def test_sums_of_gram_matrices_are_read_as_such(name):
     """So that the words cost m numbers and the risk a second-order cone, not N^2 m."""
     K, value = KERNELS[name]()
@@ -197,15 +118,17 @@ def test_combine_takes_one_scalar_weight_for_one_kernel():
     assert ko.combine([1, 0, 2], GRAMS).value == pytest.approx(KS[0] + 2 * KS[2])
 
 
-@pytest.mark.parametrize("weights", [cp.Variable(2), cp.Variable((3, 1)), cp.Variable(), np.ones(4), 1.0])
-def test_combine_refuses_other_shapes(weights):
-    with pytest.raises(ShapeError, match=r"shape \(3,\), one per kernel, got .* cp.Variable\(3, "):
-        ko.combine(weights, GRAMS)
-
-
 @every(
     ("call", "error", "message"),
     [
+        *(
+            (
+                lambda w=w: ko.combine(w, GRAMS),
+                ShapeError,
+                r"shape \(3,\), one per kernel, got .* cp.Variable\(3, ",
+            )
+            for w in (cp.Variable(2), cp.Variable((3, 1)), cp.Variable(), np.ones(4), 1.0)
+        ),
         (lambda: ko.trace(GRAMS), ShapeError, r"got a stack.*combine\(weights, grams\)"),
         (lambda: ko.trace(KS), ShapeError, r"got shape \(3, 8, 8\).*combine"),
         (lambda: ko.frobenius(cp.Variable((2, 3))), ShapeError, r"square matrix.*got shape \(2, 3\)"),
@@ -217,6 +140,8 @@ def test_combine_refuses_other_shapes(weights):
         (lambda: ko.entries(KS[0], [0, 1], [-1, 1]), ParameterError, "columns must be integers in 0..7"),
         (lambda: ko.entries(KS[0], [0.5], [1]), ParameterError, "Number the points from zero"),
         (lambda: ko.entries(KS[0], [[0]], [[1]]), ShapeError, "index vectors"),
+        (lambda: ko.entries(KS[0], [], []), ShapeError, "one positive length"),
+        (lambda: ko.entries(KS[0], *2 * [np.array([], dtype=int)]), ShapeError, "one positive length"),
         (lambda: ko.alignment(KS[0], np.ones(9)), ShapeError, "at most 8 entries, got 9"),
         (lambda: ko.alignment(KS[0], np.ones((2, 2))), ShapeError, "1 dimension"),
         (lambda: ko.risk(KS[0], labels(N), "hinge"), ParameterError, "loss must be .*got 'hinge'"),
@@ -229,12 +154,6 @@ def test_combine_refuses_other_shapes(weights):
 def test_misuse_is_refused_with_a_remedy(call, error, message):
     with pytest.raises(error, match=message):
         call()
-
-
-@pytest.mark.parametrize("index", [[], np.array([], dtype=int)], ids=["list", "array"])
-def test_no_entries_are_refused_like_other_bad_indices(index):
-    with pytest.raises(ShapeError, match="one positive length"):
-        ko.entries(KS[0], index, index)
 
 
 G = np.array([2.0, -1.0, 0.5, 3.0])

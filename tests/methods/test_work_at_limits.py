@@ -34,7 +34,7 @@ from kernelopt.numerics.decompositions import SECONDS, Seconds, eigenvalues
 from kernelopt.running import Call
 from kernelopt.structure import units
 from kernelopt.structure.combined import coordinates
-from kernelopt.structure.learning import read_learning
+from kernelopt.structure.learning import read_parts
 from kernelopt.structure.nearness import is_orthonormal
 from kernelopt.structure.structure import Structure
 from tests.methods.test_limits import near
@@ -154,7 +154,7 @@ def test_the_normal_equations_are_formed_only_where_there_is_time(monkeypatch):
 def test_squares_of_variables_of_any_sign_are_no_powers_and_are_not_read(monkeypatch):
     monkeypatch.setattr("kernelopt.structure.powers.affine", None)
     objective = cp.Minimize(cp.sum_squares(cp.Variable((3, 3), PSD=True) - np.eye(3)))
-    assert read_learning(Structure(cp.Problem(objective))) is None
+    assert read_parts(Structure(cp.Problem(objective))) is None
 
 
 def test_the_eigenvalues_of_zero_take_no_decomposition(monkeypatch):

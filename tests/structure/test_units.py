@@ -7,6 +7,7 @@ is divided by c as well. So are the optimum, both bounds and every dual variable
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 
 import cvxpy as cp
 import numpy as np
@@ -45,7 +46,6 @@ QUICK = {("exact", loss, "ball") for loss in LOSSES} | {
     (method, "squared", APPLY[method][0]) for method in APPLY
 }
 QUICK |= {("exact", "hinge", form) for form in FORMS}
-CONIC = ("exact", "hinge", "free signs")
 UNITS = (1e-10, 1e10)
 MORE_UNITS = (1e-5, 1e5)
 TOLERANCE = 1e-9
@@ -87,35 +87,26 @@ def learning(loss, form, c=1.0):
     return cp.Problem(cp.Minimize(risk), constraints), size
 
 
+def applies(method, loss, form):
+    """Whether a method takes the loss, and the form is finite for it."""
+    return not (
+        (method == "smooth-dual" and loss in ("hinge", "hard_margin", "epsilon_insensitive", "one_class"))
+        or (method, loss) == ("interleaved", "logistic")
+        or (form, loss) == ("bounded risk", "hard_margin")
+    )
+
+
 def cases():
-    turn = 0
-    for method, forms in APPLY.items():
-        for form in forms:
-            for loss in LOSSES:
-                smooth = method != "smooth-dual" or loss not in (
-                    "hinge",
-                    "hard_margin",
-                    "epsilon_insensitive",
-                    "one_class",
-                )
-                decomposed = method != "interleaved" or loss != "logistic"
-                if smooth and decomposed and not (form == "bounded risk" and loss == "hard_margin"):
-                    marks = [] if (method, loss, form) in QUICK else [pytest.mark.exhaustive]
-                    # Two seconds; that the explicit problem is the same in every unit is tested below.
-                    marks = [pytest.mark.slow] if (method, loss, form) == CONIC else marks
-                    name = f"{method}-{loss}-{form}"
-                    both = marks or (loss, form) == ("hinge", "ball")  # else a small and a large one in turn
-                    turn += not both
-                    sizes = UNITS if both else UNITS[turn % 2 :][:1]
-                    yield pytest.param(method, loss, form, sizes, marks=marks, id=name)
-                    if not both:
-                        other = UNITS[1 - turn % 2 :][:1]
-                        yield pytest.param(
-                            method, loss, form, other, marks=pytest.mark.exhaustive, id=name + "-other"
-                        )
-                    yield pytest.param(
-                        method, loss, form, MORE_UNITS, marks=pytest.mark.exhaustive, id=name + "-near"
-                    )
+    """A few in one of two units, in turn; all in all units where the run is exhaustive."""
+    for k, (method, loss) in enumerate(product(APPLY, LOSSES)):
+        for form in (form for form in APPLY[method] if applies(method, loss, form)):
+            case, name = (method, loss, form), f"{method}-{loss}-{form}"
+            if case in QUICK:
+                few = UNITS if (loss, form) == ("hinge", "ball") else UNITS[k % 2 :][:1]
+                # Two seconds; that the explicit problem is the same in every unit is tested below.
+                marks = [pytest.mark.slow] if case == ("exact", "hinge", "free signs") else []
+                yield pytest.param(*case, few, marks=marks, id=name)
+            yield pytest.param(*case, UNITS + MORE_UNITS, marks=pytest.mark.exhaustive, id=name + "-all")
 
 
 @pytest.mark.filterwarnings("ignore::kernelopt.ConvergenceWarning")

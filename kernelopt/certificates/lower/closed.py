@@ -9,10 +9,9 @@ import numpy as np
 from kernelopt.certificates.gap import Bound
 from kernelopt.certificates.lower.minorants import Minorant, affine_image, total
 from kernelopt.numerics.ball import Ball
-from kernelopt.structure.affine import Affine
-from kernelopt.structure.learning import read_learning
+from kernelopt.structure.learning import read_parts
 from kernelopt.structure.parts import Part
-from kernelopt.structure.structure import Structure
+from kernelopt.structure.structure import Objective, Structure
 
 TEST_MULTIPLE = 0.999  # of the minorants: where its bound is larger, the best multiple is below one
 SECTIONS = 60  # of the golden-section search, which reduce [0, 1] to 3e-13
@@ -22,16 +21,15 @@ GOLDEN = (5**0.5 - 1) / 2  # the golden ratio minus one
 def closed_bound(structure: Structure, minorants: Sequence[Minorant]) -> Bound | None:
     """Return a lower bound of the objective with every risk replaced by an affine minorant, or None.
 
-    It exists where the problem is a `Learning`. As risks are not negative, t times a minorant is a minorant
-    for every t in [0, 1]. The minimum is concave in t, and its maximum over t is taken.
+    It exists where the problem separates into parts. As risks are not negative, t times a minorant is a
+    minorant for every t in [0, 1]. The minimum is concave in t, and its maximum over t is taken.
 
     The value is lowered by the bounds of all rounding errors: the exact minimum is not below it.
     """
-    read = read_learning(structure)
-    if read is None:
+    objective, parts, best = structure.objective, read_parts(structure), 1.0
+    if objective is None or parts is None:
         return None
-    linear, risks = objective_parts(read.linear, read.factors, minorants)
-    best, parts = 1.0, read.parts
+    linear, risks = objective_parts(objective, minorants)
     homogeneous = linear.vanishes and all(part.at for part in parts)  # linear in t
     if minorants and not homogeneous:
         at_zero, change = linear.falls(parts), risks.falls(parts)
@@ -46,13 +44,11 @@ def closed_bound(structure: Structure, minorants: Sequence[Minorant]) -> Bound |
     return None if found.value == -np.inf and not homogeneous else found
 
 
-def objective_parts(
-    rest: Affine, factors: Sequence[float], minorants: Sequence[Minorant]
-) -> tuple[Minorant, Minorant]:
-    """Return an affine function, and the weighted sum of the minorants."""
-    pairs = zip(factors, minorants, strict=True)
+def objective_parts(objective: Objective, minorants: Sequence[Minorant]) -> tuple[Minorant, Minorant]:
+    """Return the affine function of an objective, and the weighted sum of the minorants of its risks."""
+    pairs = zip(objective.factors, minorants, strict=True)
     risks = total([below * factor for factor, below in pairs if factor > 0])
-    return affine_image(rest, Ball(np.ones(1))), risks
+    return affine_image(objective.linear, Ball(np.ones(1))), risks
 
 
 def bound_over(parts: Sequence[Part], objective: Minorant) -> Bound:

@@ -168,7 +168,7 @@ def affine_objective(structure: Structure, minorants: list[Minorant]) -> Minoran
     read = structure.objective
     if read is None or read.terms or min(read.factors, default=0.0) < 0 or any(structure.constrained):
         return None
-    linear, risks = objective_parts(read.linear, read.factors, minorants)
+    linear, risks = objective_parts(read, minorants)
     return linear + risks
 
 
