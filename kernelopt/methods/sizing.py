@@ -8,6 +8,7 @@ from kernelopt.certificates.certificate import BoundedProblem
 from kernelopt.conic.costs import Cones
 from kernelopt.structure.combined.cone import read_combined_cone
 from kernelopt.structure.counting import of_constraint, of_risk, of_user, risk_stacks
+from kernelopt.structure.learning import read_parts
 from kernelopt.structure.structure import Structure, kept_in_structure
 
 CONIC_SOLVES = 2  # of the relaxation, for a lower bound: most problems need one correction of the multipliers
@@ -101,17 +102,12 @@ def relaxed_cones(structure: Structure) -> Cones | None:
 def has_closed_form(structure: Structure) -> bool:
     """Whether the lower bound needs no conic solve.
 
-    That is so for a problem with bounds of its own, and for an affine objective beside the risks over one
-    simplex, ball or spectrahedron, or over the PSD combinations of given trace.
+    That is so for a problem with bounds of its own, for a problem that separates into parts, and for an
+    affine objective beside the risks over the PSD combinations of given trace.
     """
-    if isinstance(structure.problem, BoundedProblem):
+    if isinstance(structure.problem, BoundedProblem) or read_parts(structure) is not None:
         return True
     objective = structure.objective
     if objective is None or objective.terms or structure.domains or any(structure.constrained):
         return False
-    if not isinstance(read_combined_cone(structure), str):
-        return True
-    if len(structure.active) != 1:
-        return not structure.variables and not structure.lifted.constraints
-    at = structure.active[0]
-    return structure.sets[at] is not None
+    return not isinstance(read_combined_cone(structure), str)

@@ -16,7 +16,7 @@ from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_w
 from kernelopt.structure.affine import affine, single_entries
 from kernelopt.structure.attributes import beside_cone
 from kernelopt.structure.learning import one_risk, read_sets, weighted_risks
-from kernelopt.structure.parts import Budget, split
+from kernelopt.structure.parts import Budget, gathered, split
 from kernelopt.structure.powers import LpBall
 from kernelopt.structure.structure import Point, RiskTerm, Structure, kept_in_structure
 from kernelopt.validation import Array
@@ -66,7 +66,7 @@ class BallProblem:
 
     def weights(self, point: Point) -> Array:
         """Return theta at the values of the variables."""
-        return np.concatenate([np.ravel(point[v.id]) for v in self.variables])
+        return gathered(self.variables, point)
 
     @cached_property
     def grams(self) -> Grams:

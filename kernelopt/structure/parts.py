@@ -74,6 +74,11 @@ def split(variables: Sequence[cp.Variable], x: Array) -> dict[int, Array]:
     return {v.id: np.reshape(part, v.shape) for v, part in zip(variables, np.split(x, cuts), strict=True)}
 
 
+def gathered(variables: Sequence[cp.Variable], point: Mapping[int, Array]) -> Array:
+    """Return the entries of several variables one after the other, from their values by their ids."""
+    return np.concatenate([np.ravel(point[v.id]) for v in variables])
+
+
 @dataclass(frozen=True, eq=False)
 class Free(Part):
     """The whole space."""

@@ -15,7 +15,7 @@ from kernelopt.numerics.ball import Ball
 from kernelopt.structure.attributes import stated
 from kernelopt.structure.ball import kernels_by_variable
 from kernelopt.structure.combined.settings import SETTINGS
-from kernelopt.structure.parts import split
+from kernelopt.structure.parts import gathered, split
 from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.validation import Array
 
@@ -60,7 +60,7 @@ class CombinedCone:
 
     def weights(self, point: dict[int, Array]) -> Array:
         """Return mu from the values of the variables."""
-        return np.concatenate([np.ravel(point[v.id]) for v in self.variables])
+        return gathered(self.variables, point)
 
 
 @kept_in_structure
