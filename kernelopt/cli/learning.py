@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 from kernelopt.errors import InputError, ParameterError
 from kernelopt.estimators import FormulationClassifier, MKLClassifier, MKLClassifierCV, MKLRegressor
 from kernelopt.estimators.classifier import LOSSES
-from kernelopt.estimators.formulation import TAKES, checked_options, entry_named
+from kernelopt.estimators.formulation import entry_named
 from kernelopt.estimators.table import Task
 from kernelopt.validation import one_of
 
@@ -50,11 +50,10 @@ def chosen_estimator(options: argparse.Namespace, task: Task, classes: int) -> A
             f"--formulation must be {default} for regression and for more than two classes, got "
             f"{entry.name}. Leave --formulation and --option out."
         )
-    kernels = first.annotation is Parameter.empty or "Grams" in str(first.annotation)
-    if entry.takes not in TAKES or not kernels:
+    if first.annotation is not Parameter.empty and "Grams" not in str(first.annotation):
         raise ParameterError(
-            f"--formulation must take kernels, with {', '.join(TAKES)}, got {entry.name}, which takes "
-            f"{first.name} with {entry.takes}. Solve it in Python."
+            f"--formulation must take kernels, got {entry.name}, which takes {first.name}. Solve it in "
+            "Python."
         )
     arguments = dict(map(named_value, options.option))
     if "loss" in arguments:
@@ -64,7 +63,7 @@ def chosen_estimator(options: argparse.Namespace, task: Task, classes: int) -> A
         arguments["loss"] = LOSSES[loss](given.pop("C", 1.0))
     own = (*SHARED, "C") if "C" in taken or entry.takes == "triplets" else SHARED  # of FormulationClassifier
     arguments |= {name: value for name, value in given.items() if name not in own}
-    for name in checked_options(arguments, entry.build, entry.name, {}):
+    for name in arguments.keys() & taken.keys():
         if isfunction(taken[name].default) and arguments[name] is not None:
             raise ParameterError(
                 f"--option must hold numbers or texts, and {name!r} is a function. Fit in Python."

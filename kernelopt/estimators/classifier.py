@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 
 from kernelopt.errors import ParameterError
 from kernelopt.estimators.fitting import one_call
-from kernelopt.estimators.labels import ScoredMixin, classes_of, signs, warn_of_targets
+from kernelopt.estimators.labels import MachineClassifier, classes_of, signs, warn_of_targets
 from kernelopt.estimators.mkl import MKLEstimator, Prepared, Task
 from kernelopt.estimators.samples import distinct, positive_weights
 from kernelopt.losses import Loss, hinge, logistic, squared_hinge
@@ -25,7 +24,7 @@ LOSSES: dict[str, Callable[[Any], Loss]] = {
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MKLClassifier(ScoredMixin, ClassifierMixin, MKLEstimator):
+class MKLClassifier(MachineClassifier, MKLEstimator):
     r"""Classifier whose kernel is a learned combination of kernels (l_p-norm MKL).
 
     It solves, for labels y in {-1, +1},
@@ -172,25 +171,6 @@ class MKLClassifier(ScoredMixin, ClassifierMixin, MKLEstimator):
         self.keep_labels([*labels, weights])
         grams = self.fit_kernels(samples, rows, weights)
         return grams, tasks, len(labels) == 1 or self.multiclass == "shared"
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the values of the machines at samples.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_new, d), sequence of strings, KernelStack, or array (m, n_new, n)
-
-        Returns
-        -------
-        array of shape (n_new,) for two classes, positive for `classes_[1]`; else (n_new, n_classes)
-        """
-        values = self.machine_values(X)
-        return values[:, 0] if self.classes_.size == 2 else values
-
-    def predict(self, X: Any) -> Any:
-        """Return the class of each sample, shape (n_new,)."""
-        values = self.decision_function(X)
-        return self.classes_[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
 
 
 def class_factors(class_weight: Any, classes: Any, numbers: Any, weights: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, is_regressor
@@ -12,9 +12,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
 
 from kernelopt.errors import LabelError, LabelWarning
-from kernelopt.estimators.samples import LARGEST_POINT, LISTED, positive_weights
+from kernelopt.estimators.samples import LARGEST_POINT, positive_weights
 from kernelopt.methods.describe import warn_caller
 from kernelopt.validation import Array, is_missing, numeric, plain, shown
+from kernelopt.validation.messages import listed
 
 CLASSES, SAMPLES = 10, 10
 """A `LabelWarning` is given for more than so many classes of numbers with fewer than so many samples each.
@@ -59,11 +60,10 @@ def refuse_missing(y: Any, array: Any, estimator: Any) -> None:
     labels = y if isinstance(y, list | tuple) else np.ravel(array).tolist()
     missing = [i for i, label in enumerate(labels) if is_missing(label)]
     if missing:
-        places = ", ".join(map(str, missing[:LISTED])) + (", ..." if len(missing) > LISTED else "")
         raise LabelError(
             f"y must hold a label for each sample, got {len(missing)} missing (None or NaN) among the "
-            f"{len(labels)} labels of {type(estimator).__name__}, at sample {places}. Samples count from 0. "
-            "Drop these samples."
+            f"{len(labels)} labels of {type(estimator).__name__}, at sample "
+            f"{listed([*map(str, missing)], 3)}. Samples count from 0. Drop these samples."
         )
 
 
@@ -206,27 +206,42 @@ def in_units(*vectors: Array) -> list[Array]:
     return [np.ldexp(v, -exponent) for v in vectors]
 
 
-class TwoClassMixin(ScoredMixin, ClassifierMixin):
-    """A classifier of two classes. It predicts `classes_[1]` where `decision_function` is positive."""
+class MachineClassifier(ScoredMixin, ClassifierMixin):
+    """A classifier by the values of machines: of one for two classes, else of one for each class."""
+
+    two_classes: ClassVar[bool] = False
+    """Whether there are no more than two classes."""
 
     def decision_function(self: Any, X: Any) -> Array:
-        """Return the values of the machine at samples, shape (n_new,), positive for `classes_[1]`.
+        """Return the values of the machines at samples.
 
         Parameters
         ----------
         X : samples, as for `fit`
             For a matrix of similarities those between new samples and the training samples.
+
+        Returns
+        -------
+        array of shape (n_new,) for two classes, positive for `classes_[1]`; else (n_new, n_classes)
         """
         check_is_fitted(self)
+        if self.classes_.size > 2:
+            return np.asarray(self.machine_values(X))
         one = len(self.dual_coef_) == 1
         return np.asarray(self.machine_values(X)[:, 0] if one else self.sum_of_functions(X))
 
     def predict(self: Any, X: Any) -> Any:
         """Return the class of each sample, shape (n_new,); X and errors as for `decision_function`."""
         values = self.decision_function(X)  # it raises NotFittedError before `classes_` is missed
-        return self.classes_[(values > 0).astype(int)]
+        return self.classes_[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = not self.two_classes
         return tags
+
+
+class TwoClassMixin(MachineClassifier):
+    """A classifier of two classes."""
+
+    two_classes = True

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_array
 from kernelopt.errors import InputError, NotFiniteError, ParameterError
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.validation import Array, Index, as_float_array, is_number, numeric, plain, shown
+from kernelopt.validation.messages import listed
 
-LISTED = 3  # places of bad entries that a message names
 NO_NUMBER = "could not convert string to float"  # how the message of numpy begins
 
 
@@ -118,15 +118,12 @@ def finite_points(X: Any, estimator: Any, *, fitting: bool) -> Array:
     if bad.size:
         names = getattr(X, "columns", None)
         missing = int(np.isnan(points).sum())
-        found = ", ".join(
-            f"(row {i}, column {j if names is None else repr(names[j])})" for i, j in bad[:LISTED].tolist()
-        )
-        more = f" and {len(bad) - LISTED} more" if len(bad) > LISTED else ""
+        places = [f"(row {i}, column {j if names is None else repr(names[j])})" for i, j in bad.tolist()]
         raise NotFiniteError(
             f"X must be finite and at most {LARGEST_POINT:g} in size, got {missing} NaN and "
-            f"{len(bad) - missing} infinite or larger entries in {where}, at {found}{more}. Rows count from "
-            "0. Drop these rows, fit a model that imputes them, make_pipeline(SimpleImputer(), model), or "
-            "divide their columns by a unit."
+            f"{len(bad) - missing} infinite or larger entries in {where}, at {listed(places, 3)}. Rows "
+            "count from 0. Drop these rows, divide columns by a unit, or fit a model that imputes them, "
+            "make_pipeline(SimpleImputer(), model)."
         )
     return points
 

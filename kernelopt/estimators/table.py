@@ -16,7 +16,7 @@ from kernelopt.errors import InputError, NotFiniteError, ShapeError
 from kernelopt.estimators.saving import SavedMixin
 from kernelopt.records import record
 from kernelopt.validation import Array, as_float_array, is_number, shown
-from kernelopt.validation.messages import listed, nearest_name
+from kernelopt.validation.messages import listed, suggestion
 
 TABLE_MODEL = "table model"  # the kind of the files of `kernelopt fit`
 Task = Literal["classification", "regression"]
@@ -90,13 +90,10 @@ class TableColumns(TransformerMixin, BaseEstimator):
         missing = [name for name in used if name not in names]
         if missing:
             others = [name for name in names if name not in used]
-            near = [nearest_name(name, others) for name in missing]
-            guesses = [
-                f"{a!r} (perhaps {b!r}?)" if b else f"{a!r}" for a, b in zip(missing, near, strict=True)
-            ]
             raise InputError(
-                f"{source(X)} must have the columns of the training table, got none named {listed(guesses)}. "
-                f"Rename or add them. There are: {listed(names)}."
+                f"{source(X)} must have the columns of the training table, got none named "
+                f"{listed([*map(repr, missing)])}.{suggestion(missing[0], others)} Rename or add them. There "
+                f"are: {listed(names)}."
             )
         frame = pd.DataFrame({name: list(X[name]) for name in used}, dtype=object)
         frame.attrs = getattr(X, "attrs", {})

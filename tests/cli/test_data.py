@@ -154,7 +154,7 @@ def test_a_column_that_cannot_be_used_is_named_with_what_to_do(text, options, sa
     ("text", "said"),
     [
         ("age,sex\n1,f\n", "'income'|There are: age, sex"),
-        ("age,incomes,sex\n1,2,f\n", "'income' (perhaps 'incomes'?)"),
+        ("age,incomes,sex\n1,2,f\n", "'income'. Did you mean incomes?"),
         ("age,income,sex\n1,f,2\n", "'f' in row 1 of 'income'|Correct"),
         ("age,income,sex\n1,2,x\n", "'x' in row 1|f, m"),
         ("age,income,sex\n1,,f\n", "(1), in 'income' (1)|leave out these rows."),
