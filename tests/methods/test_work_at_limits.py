@@ -23,18 +23,14 @@ from kernelopt.conic import calls, process
 from kernelopt.errors import InsufficientMemoryError
 from kernelopt.grams import stored
 from kernelopt.language.learner import Learner
-from kernelopt.learner import programs
-from kernelopt.losses import Loss
 from kernelopt.methods import CuttingPlane, fallback, results
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Outcome
 from kernelopt.methods.selection import applicable
 from kernelopt.methods.sizing import CLOSED_SECONDS
-from kernelopt.numerics.decompositions import SECONDS, Seconds, eigenvalues
+from kernelopt.numerics.decompositions import SECONDS
 from kernelopt.running import Call
-from kernelopt.structure import units
 from kernelopt.structure.combined import coordinates
-from kernelopt.structure.learning import read_parts
 from kernelopt.structure.nearness import is_orthonormal
 from kernelopt.structure.structure import Structure
 from tests.methods.test_limits import near
@@ -116,30 +112,6 @@ def test_orthonormal_vectors_are_known_by_images_of_vectors():
     assert not is_orthonormal(V)
 
 
-def test_the_unit_of_a_risk_is_read_from_few_of_many_kernels(monkeypatch):
-    evaluated, real = [], Loss.primal
-    monkeypatch.setattr(units, "MOST_PREDICTORS", 5)
-    monkeypatch.setattr(Loss, "primal", lambda self, *a: evaluated.append(0) or real(self, *a))
-    found = units.units(Structure(spectra(n=40).problem))
-    assert len(evaluated) <= 2 * 5 + 1
-    assert found.risks[0].value > 0
-
-
-def test_the_programme_of_a_machine_is_compiled_only_where_there_is_time(monkeypatch):
-    compiled, real = [], cp.Problem.get_problem_data
-    monkeypatch.setattr(
-        cp.Problem, "get_problem_data", lambda self, *a, **k: compiled.append(self) or real(self, *a, **k)
-    )
-    factors, y = [np.eye(4), 2 * np.eye(4)], np.array([1.0, -1, 1, -1])
-    with monkeypatch.context() as slow:
-        slow.setattr(programs, "DENSE_ENTRY", 10.0)
-        with closing(Call(time_limit=100.0)) as call, call:
-            programs.dual_program(factors, y, ko.hinge(), True, np.inf)
-        assert not compiled
-    programs.dual_program(factors, y, ko.hinge(), True, np.inf)
-    assert compiled
-
-
 def test_the_normal_equations_are_formed_only_where_there_is_time(monkeypatch):
     rng = np.random.default_rng(0)
     problem = cp.Problem(cp.Minimize(0), [rng.normal(size=(9, 6)) @ cp.Variable(6) <= 1])
@@ -149,17 +121,6 @@ def test_the_normal_equations_are_formed_only_where_there_is_time(monkeypatch):
     with closing(Call(time_limit=10.0)) as call, call:
         made.append(solved_normal_equations(sp.csr_array(program.A), LocalMetric(program, np.ones(9))))
     assert not made
-
-
-def test_squares_of_variables_of_any_sign_are_no_powers_and_are_not_read(monkeypatch):
-    monkeypatch.setattr("kernelopt.structure.powers.affine", None)
-    objective = cp.Minimize(cp.sum_squares(cp.Variable((3, 3), PSD=True) - np.eye(3)))
-    assert read_parts(Structure(cp.Problem(objective))) is None
-
-
-def test_the_eigenvalues_of_zero_take_no_decomposition(monkeypatch):
-    monkeypatch.setattr(np.linalg, "eigvalsh", None)
-    assert not eigenvalues(np.zeros((4, 4))).any()
 
 
 def test_seconds_are_reserved_for_the_certificate_of_a_learned_matrix():
