@@ -63,13 +63,12 @@ class Formulation:
     def __post_init__(self) -> None:
         check_instance(self.problem, cp.Problem, "problem", "a cp.Problem, the learning problem")
         check_instance(self.kernel, cp.Expression, "kernel", "a cvxpy expression")
-        if self.weights is not None:
-            check_instance(self.weights, cp.Expression, "weights", "a cvxpy expression or None")
-        check_function(self.dual, "dual", "that builds the dual, without arguments")
+        check_instance(self.weights, cp.Expression | None, "weights", "a cvxpy expression or None")
+        check_instance(self.dual, Callable, "dual", "a function that builds the dual, without arguments")
         one_of(self.claim, "claim", get_args(Claim), "Choose the one that holds.")
         check_instance(self.programmes, Mapping, "programmes", "a dict from name to function")
         for name, make in self.programmes.items():
-            check_function(make, f"programmes[{name!r}]", "that makes a Programme, without arguments")
+            check_instance(make, Callable, f"programmes[{name!r}]", "a function that makes a Programme")
 
     def __repr__(self) -> str:
         constraints = len(self.problem.constraints)
@@ -227,27 +226,17 @@ class Entry:
                 f"name must be of the form 'package.builder', got {self.name!r}. Put the package "
                 "before a dot."
             )
-        check_function(self.build, "build", "that returns a Formulation")
+        check_instance(self.build, Callable, "build", "a function that returns a Formulation")
         one_of(self.takes, "takes", get_args(Takes))
-        check_function(self.example, "example", "of a numpy Generator that returns a Formulation")
-        if self.planted is not None:
-            check_function(self.planted, "planted", "of a numpy Generator that returns a Planted")
+        check_instance(self.example, Callable, "example", "a function of a numpy Generator")
+        check_instance(self.planted, Callable | None, "planted", "a function of a numpy Generator, or None")
 
 
-def check_instance(value: object, kind: type, what: str, wanted: str) -> None:
-    """Raise `ParameterError` unless a field of a record is an instance of its class."""
+def check_instance(value: object, kind: Any, what: str, wanted: str) -> None:
+    """Raise `ParameterError` unless a field of a record is an instance of its class, or can be called."""
     if not isinstance(value, kind):
         raise ParameterError(
             f"{what} must be {wanted}, got {type(value).__name__}: {value!r:.60}. Correct the record."
-        )
-
-
-def check_function(value: object, what: str, wanted: str) -> None:
-    """Raise `ParameterError` unless a field of a record can be called."""
-    if not callable(value):
-        raise ParameterError(
-            f"{what} must be a function {wanted}, got {type(value).__name__}: {value!r:.60}. Pass the "
-            "function itself, or functools.partial with its data."
         )
 
 

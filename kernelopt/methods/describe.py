@@ -102,8 +102,11 @@ def write_back(
     """
     problem = structure.problem
     values = {**outcome.hidden, **{v.id: value for v, value in certificate.point.items()}}
-    primal = {v.id: filled(v, values.get(v.id)) for v in problem.variables()}
+    primal: dict[int, Any] = {}
     for variable in problem.variables():
+        value = values.get(variable.id)
+        usable = value is not None and np.isfinite(value).all()
+        primal[variable.id] = value if usable else np.zeros(variable.shape)
         variable.save_value(primal[variable.id])
     for term, machine in zip(structure.risks, certificate.machines, strict=True):
         term.node.alpha, term.node.intercept = machine.alpha, float(machine.intercept)
@@ -116,12 +119,6 @@ def write_back(
     for i, constraint in enumerate(problem.constraints):
         for j, variable in enumerate(constraint.dual_variables):
             variable.save_value(multipliers[i][j] if multipliers is not None else None)
-
-
-def filled(variable: cp.Variable, value: Any) -> Any:
-    """Return the value of a variable, or zeros where it is missing or not finite."""
-    usable = value is not None and np.isfinite(np.asarray(value)).all()
-    return value if usable else np.zeros(variable.shape)
 
 
 def learned_machine(term: RiskTerm, machine: Machine) -> Learned:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import cvxpy as cp
-import numpy as np
 from cvxpy.constraints import Inequality
 
 from kernelopt.certificates.impossible import kernel_variables, unbounded_text, weights_that_grow
@@ -17,10 +15,9 @@ from kernelopt.language.combination import Combination
 from kernelopt.language.terms import terms
 from kernelopt.language.triplets import TripletGains
 from kernelopt.methods.describe import warn_caller
-from kernelopt.methods.selection import judged
+from kernelopt.methods.selection import judged, registered
 from kernelopt.methods.sizing import Size, size
 from kernelopt.plain_tables import html_table
-from kernelopt.structure.affine import flat
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import nodes, short
 from kernelopt.structure.zero_weights import all_zero_weights, zero_weights
@@ -84,7 +81,7 @@ def undeclared_signs(structure: Structure) -> list[str]:
     positive_ids = {
         id(c.args[1])
         for c in structure.problem.constraints
-        if isinstance(c, Inequality) and is_constant_zero(c.args[0])
+        if isinstance(c, Inequality) and c.args[0].is_zero()
     }
     for term in structure.risks:
         for K in term.learner.kernels:
@@ -103,14 +100,6 @@ def expanded_traces(structure: Structure) -> list[str]:
     if not any(isinstance(trace.args[0], Combination) for trace in traces):
         return []
     return ["cp.trace expands all N^2 m entries of a combination: kernelopt.trace(K) costs m numbers"]
-
-
-def is_constant_zero(expression: Any) -> bool:
-    """Whether an expression is the constant zero."""
-    if not expression.is_constant() or expression.parameters():
-        return False
-    value = expression.value  # a number for a risk of constant kernels, and none where it cannot be trained
-    return value is not None and not np.any(flat(value))
 
 
 @dataclass(frozen=True)
@@ -177,7 +166,7 @@ def explain(problem: cp.Problem) -> Explanation:
 
 def methods(structure: Structure) -> Iterator[str]:
     """Yield a line on every method: first those that apply, the fastest first, then why the others do not."""
-    able, refused = judged(structure)
+    able, refused = judged(structure, registered().values())
     for found in able:
         parts = [f"applies, about {found.seconds:.2g} s", found.method.remark(found.match)]
         yield f"method {found.method.name!r}: {'; '.join(filter(None, parts))}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
@@ -141,24 +141,34 @@ def candidates(
             )
         return [replace(c, method=configured(c.method, options, taken)) for c in able], lambda: names
     single = configured(named(method) if not isinstance(method, Method) else method, options, taken)
-    match = single.match(structure)
-    if isinstance(match, str):
+    able, refused = judged(structure, [single])
+    if refused:
         raise MethodError(
-            f"method {single.name!r} does not apply: {match}. Use method='auto', or see explain()."
+            f"method {single.name!r} does not apply: {refused[single.name]}. Use method='auto', or see "
+            "explain()."
         )
-    return [candidate(structure, single, match)], lambda: names_of(applicable(structure))
+    return able, lambda: names_of(applicable(structure))
 
 
 def applicable(structure: Structure) -> list[Candidate]:
     """Return the registered methods that apply, in the order in which they are tried."""
-    return judged(structure)[0]
+    return judged(structure, registered().values())[0]
 
 
-def judged(structure: Structure) -> tuple[list[Candidate], dict[str, str]]:
-    """Return the methods that apply, in the order in which they are tried, and why the others do not."""
-    matches = [(method, method.match(structure)) for method in list(registered().values())]
-    able = [candidate(structure, method, match) for method, match in matches if not isinstance(match, str)]
-    refused = {method.name: match for method, match in matches if isinstance(match, str)}
+def judged(structure: Structure, methods: Iterable[Method]) -> tuple[list[Candidate], dict[str, str]]:
+    """Return the methods that apply, in the order in which they are tried, and why the others do not.
+
+    The predicted seconds of a candidate include the seconds of its certificate.
+    """
+    able, refused = list[Candidate](), dict[str, str]()
+    for method in list(methods):
+        match = method.match(structure)
+        if isinstance(match, str):
+            refused[method.name] = match
+            continue
+        cost = method.cost(match)
+        certification = cost.certification if cost.certified else certification_seconds(structure)
+        able.append(Candidate(method, match, cost.seconds + certification, certification))
     return sorted(able, key=preference), refused
 
 
@@ -172,10 +182,3 @@ def preference(candidate: Candidate) -> float:
     if not isinstance(candidate.method, Exact):
         return candidate.seconds
     return candidate.seconds - min(UNNOTICED_SECONDS, UNNOTICED_SHARE * candidate.seconds)
-
-
-def candidate(structure: Structure, method: Method, match: Any) -> Candidate:
-    """Return a method with its predicted seconds, which include the seconds of the certificate."""
-    cost = method.cost(match)
-    certification = cost.certification if cost.certified else certification_seconds(structure)
-    return Candidate(method, match, cost.seconds + certification, certification)

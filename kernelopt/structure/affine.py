@@ -94,6 +94,7 @@ def affine(expression: cp.Expression) -> Affine | None:
         if known and isinstance(right, cp.Variable) and right.ndim == 1:
             check(READING * left.size)
             return Affine(np.zeros(expression.size), {right: one_row_or_more(left.value)})
+    check()
     return affine_by_gradients(expression)
 
 

@@ -28,7 +28,7 @@ from kernelopt.methods.control import Control
 from kernelopt.methods.method import Outcome
 from kernelopt.methods.selection import applicable
 from kernelopt.methods.sizing import CLOSED_SECONDS
-from kernelopt.numerics.decompositions import SECONDS
+from kernelopt.numerics.decompositions import SECONDS, Seconds
 from kernelopt.running import Call
 from kernelopt.structure.combined import coordinates
 from kernelopt.structure.nearness import is_orthonormal

@@ -62,8 +62,11 @@ class CuttingPlane(Method):
     Parameters
     ----------
     master : "exact" or "taylor", default "exact"
+        The master problem: exact, or by Taylor expansion as in Kloft et al. (2011).
     stabilize : bool, default True
+        Whether the level method chooses the next kernel.
     max_iterations : int > 0, default 500
+        Planes.
 
     References
     ----------

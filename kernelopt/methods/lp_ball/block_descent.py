@@ -29,7 +29,9 @@ class BlockDescent(BallMethod):
     Parameters
     ----------
     update : "descent" or "best-response", default "descent"
+        The update that descends, or the best response, which may run in circles.
     max_iterations : int > 0, default 1000
+        Updates of the weights.
 
     References
     ----------

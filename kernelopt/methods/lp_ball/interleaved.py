@@ -112,6 +112,7 @@ class Interleaved(BallMethod):
     chunk : int > 0, default 20
         Number of entries of alpha in a working set.
     max_chunks : int > 0, default 1,000,000
+        Number of working sets.
 
     References
     ----------
@@ -167,7 +168,7 @@ class Interleaved(BallMethod):
             updated = count >= SETTINGS.first_chunks
             later = read.analytic_weights(w, s) if updated else w
             at_rest = updated and max(violation, np.abs(later - w).max()) <= SETTINGS.stationary
-            if at_rest or count % SETTINGS.report_every == 0 or control.out_of_time:
+            if at_rest or count % SETTINGS.report_every == 0:  # few chunks: the clock is read with them
                 upper = read.upper((reach * w) @ images, w, s)
                 if report_on_ball(read, control, w, a.copy(), s, upper) or at_rest:
                     return

@@ -96,6 +96,7 @@ class SmoothDual(BallMethod):
     Parameters
     ----------
     max_iterations : int > 0, default 5000
+        Steps of L-BFGS-B.
 
     References
     ----------

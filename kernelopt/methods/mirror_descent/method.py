@@ -58,8 +58,11 @@ class MirrorDescent(Method):
     Parameters
     ----------
     step : "adaptive" or "theorem", default "adaptive"
+        Adaptive steps, or the constant step of the theorem.
     update : "averaging" or "as-printed", default "averaging"
+        Averages of the iterates, or the update as it is printed, for teaching.
     max_iterations : int > 0, default 1000
+        Steps.
     """
 
     name = "mirror-descent"

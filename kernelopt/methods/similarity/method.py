@@ -54,6 +54,7 @@ class FirstOrderDual(Method):
     Parameters
     ----------
     max_iterations : int > 0, default 10,000
+        Steps of the dual ascent.
     """
 
     name = "first-order-dual"

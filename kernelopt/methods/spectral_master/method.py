@@ -72,6 +72,7 @@ class SpectralMaster(Method):
     Parameters
     ----------
     max_iterations : int > 0, default 200
+        Solutions of the master problem.
 
     References
     ----------
