@@ -274,3 +274,18 @@ def overlap(one, two, slack=1e-9):
     """Whether the brackets of two solutions of one problem have a point in common."""
     slack *= max(1.0, abs(two.value))
     return one.lower <= two.upper + slack and one.upper >= two.lower - slack
+
+
+def conjugate(p):
+    """The exponent q with 1/p + 1/q = 1."""
+    return np.inf if p == 1 else 1.0 if np.isinf(p) else p / (p - 1)
+
+
+def by_blocks(Ks, y, loss, bias, norm=2):
+    """The optimal value over f = sum_m L_m w_m + b, with half the square of a norm of the |w_m|."""
+    roots = [vectors * np.sqrt(np.maximum(values, 0.0)) for values, vectors in map(np.linalg.eigh, Ks)]
+    w = [cp.Variable(len(y)) for _ in roots]
+    f = sum(L @ v for L, v in zip(roots, w, strict=True)) + (cp.Variable() if bias else 0.0)
+    lengths = cp.hstack([cp.norm2(v) for v in w])
+    size = cp.norm(lengths, norm) if norm in (1, 2, np.inf) else cp.pnorm(lengths, norm, approx=False)
+    return solved(cp.Problem(cp.Minimize(loss.expression(f, y) + cp.square(size) / 2)))

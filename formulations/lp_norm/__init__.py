@@ -16,11 +16,15 @@ from formulations.lp_norm.continuous_width import ContinuousWidth, continuous_wi
 from formulations.lp_norm.elastic_net import elastic_net
 from formulations.lp_norm.non_isotropic import non_isotropic
 from formulations.lp_norm.one_class import one_class
-from formulations.lp_norm.path import path
 from formulations.lp_norm.planted import CATALOGUE
-from formulations.lp_norm.primal import primal
-from formulations.lp_norm.theorem_1 import Ivanov, Tikhonov, ivanov_from_tikhonov, tikhonov_from_ivanov
-from formulations.lp_norm.tikhonov import tikhonov
+from formulations.lp_norm.primal import path, primal
+from formulations.lp_norm.tikhonov import (
+    Ivanov,
+    Tikhonov,
+    ivanov_from_tikhonov,
+    tikhonov,
+    tikhonov_from_ivanov,
+)
 
 __all__ = [
     "CATALOGUE",

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.method.widths import TUNED, Widths
 from formulations.lp_norm.multiple_kernel_data import HINGE, multiple_kernel_data
 from formulations.lp_norm.primal import primal
+from formulations.lp_norm.widths import TUNED, Widths
 from kernelopt.extend import Array, Ball, Method, as_float_array, as_list, positive, shown, whole
 
 

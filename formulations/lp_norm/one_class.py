@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.lp_norm.method.outliers import Outliers, threshold
 from formulations.lp_norm.multiple_kernel_data import (
     PAPER,
     DualOverAlpha,
@@ -19,6 +18,7 @@ from formulations.lp_norm.multiple_kernel_data import (
     block_exponent,
     multiple_kernel_data,
 )
+from formulations.lp_norm.outliers import Outliers, threshold
 from formulations.lp_norm.primal import primal
 from kernelopt.extend import Array, as_grams, exponent, norms, positive, shown
 

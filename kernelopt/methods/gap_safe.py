@@ -54,8 +54,6 @@ References
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from kernelopt.certificates import Certificate
@@ -162,11 +160,12 @@ class Distance:
             return
         t = whole.storage.image(reach * w, alpha)[:n] + machine.intercept
         size = w @ (sizes * reached[:, None]) + np.abs(t) + abs(machine.intercept)
-        self.near = near = curvatures(read, alpha, Ball.computed(t, size, self.terms), self.G)
-        sloping = np.isfinite(near.slope)  # elsewhere alpha_i has one value, and d_i = 0
-        H = near.slope[sloping] @ Ball(near.distance[sloping]) + self.G
+        f = Ball.computed(t, size, self.terms)
+        self.lam, self.extra, slope, distance = curvatures(read, alpha, f, self.G)
+        sloping = np.isfinite(slope)  # elsewhere alpha_i has one value, and d_i = 0
+        H = slope[sloping] @ Ball(distance[sloping]) + self.G
         # What a sample of R costs, at a kernel whose entries on the diagonal are one.
-        self.costs = (Ball(H.above) / Ball(near.slope)).above
+        self.costs = (Ball(H.above) / Ball(slope)).above
         with np.errstate(invalid="ignore"):  # zero times an infinite cost
             of_w = Ball(self.costs) * Ball(root_above(w @ sizes**2 * ABOVE))
         self.of_w = of_w.above
@@ -190,7 +189,7 @@ class Distance:
         R = np.setdiff1d(np.arange(self.alpha.size), F)
         largest = (self.costs[R] * self.sizes[group][:, R]).max(axis=1, initial=0.0)
         left = Ball((Ball(self.room[group]) - Ball(np.nextafter(largest, np.inf))).below)
-        radius = ((Ball(self.near.extra[F]).sum() + self.G) * 2).power(0.5) + self.of_w[R].max(initial=0.0)
+        radius = ((Ball(self.extra[F]).sum() + self.G) * 2).power(0.5) + self.of_w[R].max(initial=0.0)
         squared_radius, rho = radius * radius, 0.0
         squares = self.sizes[:, F] ** 2
         if self.read.bias:
@@ -202,7 +201,7 @@ class Distance:
         others = np.zeros(self.w.size)
         others[group] = (squared_radius / (left * left)).above
         M, other = self._combined(np.array([self.w, others]), F)
-        return dominated(M + rho, self.near.lam[F], other, (self.w + others) @ squares + rho, self.terms)
+        return dominated(M + rho, self.lam[F], other, (self.w + others) @ squares + rho, self.terms)
 
     def _combined(self, weights: Array, F: Index) -> Array:
         """Return the combined kernels on the samples F, for each row of weights, shape (k, |F|, |F|).
@@ -218,25 +217,7 @@ class Distance:
         return found
 
 
-class Curvatures(NamedTuple):
-    """Lower bounds 1/2 lam_i d_i^2 - e_i of the phi_i(a*_i), and their slopes; arrays of shape (n,).
-
-    Attributes
-    ----------
-    lam, extra : arrays, lam_i >= 0 and e_i >= 0
-    slope : array
-        Positive where phi_i has slopes of at least this on both sides of its minimiser r_i, else zero.
-    distance : array
-        Upper bounds of |alpha_i - r_i| where there is a slope.
-    """
-
-    lam: Array
-    extra: Array
-    slope: Array
-    distance: Array
-
-
-def curvatures(read: BallProblem, alpha: Array, t: Ball, gap: float) -> Curvatures:
+def curvatures(read: BallProblem, alpha: Array, t: Ball, gap: float) -> tuple[Array, Array, Array, Array]:
     """Return lam, e and the slopes with phi_i(a*_i) >= 1/2 lam_i d_i^2 - e_i, as derived above.
 
     Parameters
@@ -245,6 +226,14 @@ def curvatures(read: BallProblem, alpha: Array, t: Ball, gap: float) -> Curvatur
     t : Ball of shape (n,)
     gap : float
         G; no phi_i exceeds it at a*.
+
+    Returns
+    -------
+    lam, extra : arrays of shape (n,), lam_i >= 0 and e_i >= 0
+    slope : array of shape (n,)
+        Positive where phi_i has slopes of at least this on both sides of its minimiser r_i, else zero.
+    distance : array of shape (n,)
+        Upper bounds of |alpha_i - r_i| where there is a slope.
     """
     loss, y = read.loss, read.y
     linear, _, l1, lower, upper = loss.curve(y)
@@ -270,7 +259,7 @@ def curvatures(read: BallProblem, alpha: Array, t: Ball, gap: float) -> Curvatur
         extra[others] = BOX_SHARE * gap / others.sum()
         wide = rounded(width[others])
         lam[others] = (Ball(extra[others]) * 2 / (wide * wide)).below
-    return Curvatures(lam, extra, slope, distance)
+    return lam, extra, slope, distance
 
 
 def root_above(squares: Array) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -12,10 +11,10 @@ from kernelopt.learner import block_lower_bound, learn, learn_blocks, lower_boun
 from tests.every import every
 from tests.problems import (
     CASES,
+    by_blocks,
     labels,
     positive_definite,
     sample_weights,
-    solved,
     stack,
     targets,
 )
@@ -37,17 +36,6 @@ def ridged(K):
 def roots(K):
     values, vectors = np.linalg.eigh(K)
     return vectors * np.sqrt(np.maximum(values, 0.0))
-
-
-def primal(Ks, y, loss, bias, norm=2):
-    """The optimal value in block coordinates: f = sum_m L_m w_m + b."""
-    w = [cp.Variable(len(y)) for _ in Ks]
-    f = sum(roots(K) @ v for K, v in zip(Ks, w, strict=True)) + (cp.Variable() if bias else 0.0)
-    lengths = cp.hstack([cp.norm2(v) for v in w])
-    size = cp.sum(lengths) if norm == 1 else cp.max(lengths) if norm == np.inf else None
-    if size is None:
-        size = cp.pnorm(lengths, norm, approx=False)
-    return solved(cp.Problem(cp.Minimize(loss.expression(f, y) + cp.square(size) / 2)))
 
 
 def value_of(coefficients, intercept, Ks, y, loss, norm=2):
@@ -81,7 +69,7 @@ def test_logistic_is_scikit_learns(C, bias):
     regression.fit(roots(K), y, sample_weight=np.full(N, C))
     ours = learn(K, y, ko.logistic(C), bias)
     assert K @ ours.alpha + ours.intercept == pytest.approx(regression.decision_function(roots(K)), abs=1e-4)
-    assert ours.value == pytest.approx(primal([K], y, ko.logistic(C), bias), rel=1e-7)
+    assert ours.value == pytest.approx(by_blocks([K], y, ko.logistic(C), bias), rel=1e-7)
 
 
 @biases
@@ -167,7 +155,7 @@ def test_units_of_the_kernel_do_not_matter(case, scale):
 @biases
 def test_value_is_that_of_an_independent_primal(case, bias):
     K, y, loss = ridged(stack(N)[1]), case.y(N), case.loss(WEIGHTS["per sample"])
-    assert learn(K, y, loss, bias).value == pytest.approx(primal([K], y, loss, bias), rel=1e-6, abs=1e-6)
+    assert learn(K, y, loss, bias).value == pytest.approx(by_blocks([K], y, loss, bias), rel=1e-6, abs=1e-6)
 
 
 @cases
@@ -196,7 +184,7 @@ def check_blocks(case, bias, norm, ridge):
     n = 12
     Ks, y, loss = stack(n) + ridge * np.eye(n), case.y(n), case.loss(sample_weights(n))
     trained = learn_blocks(Ks, y, loss, bias, norm)
-    assert trained.value == pytest.approx(primal(Ks, y, loss, bias, norm), rel=1e-6, abs=1e-6)
+    assert trained.value == pytest.approx(by_blocks(Ks, y, loss, bias, norm), rel=1e-6, abs=1e-6)
     attained = value_of(trained.coefficients, trained.intercept, Ks, y, loss, norm)
     assert trained.value == pytest.approx(attained, rel=1e-9, abs=1e-9)
     bound = block_lower_bound(Ks, trained.alpha, y, loss, norm)

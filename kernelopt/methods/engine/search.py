@@ -14,8 +14,7 @@ from kernelopt.methods.engine.choice import double_provider
 from kernelopt.methods.engine.master import minimum_on_ball
 from kernelopt.methods.engine.provider import Provider
 from kernelopt.methods.engine.settings import SETTINGS
-from kernelopt.methods.engine.step import Step, projected, second_derivatives, way_back
-from kernelopt.methods.engine.training import Samples
+from kernelopt.methods.engine.step import Samples, Step, projected, second_derivatives, way_back
 from kernelopt.methods.engine.working_set import (
     RestrictedLoss,
     excess,

@@ -1,17 +1,105 @@
-"""`Step`: the trained machines at one weight vector of the search; sums and projections over risks."""
+"""The machines of the risks on the working set: their training at fixed weights, and `Step`, their bounds."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from kernelopt.certificates.gap import relative_gap
+from kernelopt.learner import learn
+from kernelopt.learner.newton import newton_steps
+from kernelopt.learner.single import has_smooth_dual
+from kernelopt.learner.smo import smo_rounds
+from kernelopt.losses import Loss
+from kernelopt.losses.curve import Curve
+from kernelopt.methods.engine.provider import Block
 from kernelopt.methods.engine.settings import SETTINGS
-from kernelopt.methods.engine.training import Samples, Trained
 from kernelopt.numerics.decompositions import bordered_solution
+from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.structure.ball import BallProblem
 from kernelopt.validation import Array
+
+
+@dataclass
+class Trained:
+    """A machine on the working set.
+
+    Attributes
+    ----------
+    alpha, f : arrays of shape (k,)
+        The dual variable, and K_w alpha without the intercept.
+    value : float
+        The primal value, with the best intercept.
+    intercept : float
+    dual : float
+        l(alpha).
+    """
+
+    alpha: Array
+    f: Array
+    value: float
+    intercept: float
+    dual: float
+
+    @property
+    def lower(self) -> float:
+        """l(alpha) - 1/2 alpha'K_w alpha, a lower bound of all values at these weights."""
+        return self.dual - float(self.alpha @ self.f) / 2
+
+    @property
+    def gap(self) -> float:
+        """The distance of the bounds, relative to the value."""
+        return (self.value - self.lower) / max(abs(self.value), SMALLEST_DIVISOR)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The loss on the samples of the working set."""
+
+    loss: Loss
+    y: Array
+    bias: bool
+
+    def machine(self, alpha: Array, f: Array) -> Trained:
+        """Return the machine of alpha with K_w alpha = f."""
+        primal = self.loss.primal(f, float(alpha @ f) / 2, self.y, self.bias)
+        return Trained(alpha, f, primal.value, primal.intercept, self.loss.dual_value(alpha, self.y))
+
+    def train(self, block: Block, unit: float, alpha: Array, f: Array, share: float) -> Trained:
+        """Return a machine at the kernel unit * block whose gap is at most `share` of its value.
+
+        It starts from alpha and f = K_w alpha. Only changes of alpha are multiplied by the block, so the
+        error of f is the block's error times the change. The gap may stay larger where rounding limits it.
+        A block in float64 is used for problems that are badly conditioned. Where SMO or Newton's method from
+        alpha fail on it, all solvers of `kernelopt.learner` are tried.
+        """
+        steps, smooth = self._steps(block, unit, alpha, f), has_smooth_dual(self.loss, self.y)
+        best = self.machine(*next(steps))
+        while best.gap > share and (step := next(steps, None)):
+            trial = self.machine(*step)
+            best = trial if not smooth or trial.gap < best.gap else best  # SMO goes on improving alpha
+        if block.dtype == np.float32 or best.gap <= share:
+            return best
+        K = unit * block.astype(float)
+        found = learn(K, self.y, self.loss, self.bias, best.alpha, share).alpha
+        return min(best, self.machine(found, K @ found), key=lambda machine: machine.gap)
+
+    def _steps(self, block: Block, unit: float, alpha: Array, f: Array) -> Iterator[tuple[Array, Array]]:
+        """Yield alpha and K_w alpha of SMO, or for a smooth dual the start and the steps of Newton's method.
+
+        SMO runs in the variable unit * alpha: a product with a power of two is exact.
+        """
+        if has_smooth_dual(self.loss, self.y):
+            yield alpha, f
+            yield from newton_steps(block, self.y, self.loss, self.bias, alpha, f, unit)
+            return
+        linear, curvature, l1, lower, upper = self.loss.curve(self.y)
+        a, g = unit * alpha, f + curvature * alpha - linear
+        scaled = Curve(linear, curvature / unit, l1, lower * unit, upper * unit)
+        for _ in smo_rounds(block, scaled, self.bias, a, g):
+            yield a / unit, g - curvature * (a / unit) + linear
 
 
 @dataclass
@@ -49,14 +137,13 @@ class Step:
     @classmethod
     def of(cls, read: BallProblem, samples: list[Samples], w: Array, alpha: Array, images: Array) -> Step:
         """Return the bounds and derivatives at the weights w and dual variables with their images."""
-        shares, rows = read.shares, list(zip(samples, alpha, images, strict=True))
+        rows = list(zip(samples, alpha, images, strict=True))
         trained = [each.machine(a, w @ found) for each, a, found in rows]
         s = np.array([np.maximum(found @ a, 0.0) for _, a, found in rows])
-        duals = [each.loss.dual_value(a, each.y) for each, a, _ in rows]
-        risk, least = (weighted(shares, [getattr(t, of) for t in trained]) for of in ("value", "lower"))
-        c, bound = read.linear, weighted(shares, duals) - read.most(s)
-        price, slope = float(c @ w), c - read.total(s) / 2
-        return cls(w, trained, images, s, slope, risk, risk + price, bound, least + price)
+        values = np.array([(machine.value, machine.lower, machine.dual) for machine in trained])
+        risk, least, dual = (np.array(read.shares) @ values).tolist()
+        price, slope = float(read.linear @ w), read.linear - read.total(s) / 2
+        return cls(w, trained, images, s, slope, risk, risk + price, dual - read.most(s), least + price)
 
     @property
     def alpha(self) -> Array:
@@ -83,11 +170,6 @@ def projected(data: list[Samples], alpha: Array) -> Array:
     """Return the projection of each row of alpha on the domain of the dual of its risk."""
     pairs = zip(data, alpha, strict=True)
     return np.array([each.loss.project(row, each.y, each.bias) for each, row in pairs])
-
-
-def weighted(shares: tuple[float, ...], values: list[float]) -> float:
-    """Return the sum of the values times their shares."""
-    return sum(share * value for share, value in zip(shares, values, strict=True))
 
 
 def second_derivatives(M: Array, unit: float, images: Array, diagonal: Array, bias: bool) -> Array:

@@ -33,10 +33,6 @@ class Settings:
 SETTINGS = Settings()
 
 
-class Done(Exception):
-    """The bounds meet the tolerance, or the iterations are used up."""
-
-
 def box_margin(loss: Loss, y: Array) -> Array:
     """Return the distance to be kept from the bounds of a dual that is not quadratic, shape (n,).
 
@@ -134,21 +130,21 @@ class SmoothDual(BallMethod):
     def minimise(self, read: BallProblem, control: Control, w: Array, alpha: Array | None) -> None:
         loss, y, dual = read.loss, read.y, AugmentedDual(read)
         dual.intercept = control.resumed.get("intercept", dual.intercept)
-        count = 0
+        count, ended = 0, False
 
         def report(alpha: Array) -> None:
-            nonlocal count
+            nonlocal count, ended
             count += 1
             if count % SETTINGS.report_every and count < self.max_iterations and not control.out_of_time:
                 return
             alpha = np.clip(loss.project(alpha, y, read.bias), dual.lower, dual.upper)
             s, w, f = dual.at(alpha)
             upper = read.upper(f, w, s)
-            if report_on_ball(read, control, w, alpha, s, upper, intercept=dual.intercept):
-                raise Done
-            if count >= self.max_iterations:
-                control.stopped = f"{self.max_iterations} iterations were made"
-                raise Done
+            ended = report_on_ball(read, control, w, alpha, s, upper, intercept=dual.intercept)
+            if count >= self.max_iterations and not ended:
+                control.stopped, ended = f"{self.max_iterations} iterations were made", True
+            if ended:
+                raise StopIteration  # which ends a call of `minimize`, too
 
         alpha = loss.response(np.zeros(y.size), y) if alpha is None else loss.project(alpha, y, read.bias)
         alpha = np.clip(alpha, dual.lower, dual.upper)
@@ -160,11 +156,13 @@ class SmoothDual(BallMethod):
             "maxfun": 10 * SETTINGS.inner_iterations,
         }
         bounds = list(zip(dual.lower, dual.upper, strict=True))
-        with suppress(Done):
+        with suppress(StopIteration):
             while True:
                 found = minimize(
                     dual, alpha, jac=True, method="L-BFGS-B", bounds=bounds, callback=report, options=options
                 )
+                if ended:
+                    return
                 alpha = found.x
                 dual.intercept += dual.penalty * float(alpha.sum())
                 count = self.max_iterations if found.nit == 0 else count

@@ -60,10 +60,6 @@ def near(value, other, tolerance=1e-6):
     return abs(value - other) <= tolerance * max(1.0, abs(other))
 
 
-def conjugate(p):
-    return np.inf if p == 1 else 1.0 if np.isinf(p) else p / (p - 1)
-
-
 def block_exponent(p):
     return 2.0 if np.isinf(p) else 2 * p / (p + 1)
 

@@ -18,7 +18,6 @@ from tests.formulations.lp_norm.cases import (
     Y,
     alternating,
     block_exponent,
-    conjugate,
     forms,
     kinds,
     learned,
@@ -27,7 +26,7 @@ from tests.formulations.lp_norm.cases import (
     optimum,
     y_of,
 )
-from tests.problems import solved
+from tests.problems import conjugate, solved
 
 
 @every("kind, p", [("hinge", 1.0), ("squared", 4 / 3), ("hinge", 2.0), ("squared", np.inf)])

@@ -11,7 +11,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 import kernelopt as ko
 from formulations import lanckriet, lp_norm
-from formulations.lp_norm.method.widths import HIGHEST, LOWEST, Widths
+from formulations.lp_norm.widths import HIGHEST, LOWEST, Widths
 from formulations.machines import scales
 from kernelopt import running
 from tests.every import every

@@ -22,7 +22,6 @@ from tests.formulations.lp_norm.cases import (
     alternating,
     block_exponent,
     blocked,
-    conjugate,
     factors,
     forms,
     kinds,
@@ -32,7 +31,7 @@ from tests.formulations.lp_norm.cases import (
     optimum,
     y_of,
 )
-from tests.problems import crossed, solved
+from tests.problems import conjugate, crossed, solved
 
 
 @pytest.mark.parametrize(("kind", "p"), crossed(KINDS, EXPONENTS, ("hinge",), (4 / 3,)))

@@ -14,25 +14,11 @@ from kernelopt.methods.selection import METHODS
 from tests.problems import CASES, labels, points, stack, why_not
 
 N = 14
-
-
 KS = stack(N)  # of ranks 14, 2 and 1
-
-
 Y = labels(N)
-
-
 OTHER = np.sign(points(N)[:, 1])
-
-
 UNEQUAL = KS * np.array([1.0, 4.0, 0.3])[:, None, None]
-
-
 TOL = 1e-5
-
-
-def conjugate(p):
-    return np.inf if p == 1 else 1.0 if np.isinf(p) else p / (p - 1)
 
 
 class Built(NamedTuple):
@@ -62,20 +48,10 @@ def applies(method, problem):
 
 
 BALLS = [name for name in METHODS if applies(name, learning(ko.squared_hinge(), 1.5).problem)]
-
-
 ITERATIVE = [name for name in BALLS if name != "exact"]
-
-
 iterative = pytest.mark.parametrize("method", ITERATIVE)
-
-
 PS = (1.0, 1.01, 4 / 3, 2.0, 3.0, 10.0, np.inf)
-
-
 BOTH = (4 / 3,)  # where the intercept that is not the loss's own is tried too
-
-
 LOSSES = {case.name: case for case in CASES}
 
 
@@ -99,8 +75,6 @@ TABLE = [
     for bias in (False, True)
     if p in BOTH or bias == case.loss(1.3).default_bias
 ]
-
-
 ROWS = [(method, *row) for row in TABLE for method in ITERATIVE if applies(method, build(*row).problem)]
 
 

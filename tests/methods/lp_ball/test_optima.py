@@ -23,14 +23,13 @@ from tests.methods.lp_ball.cases import (
     Y,
     applies,
     build,
-    conjugate,
     iterative,
     learning,
     on_trace,
     rows,
     tolerance,
 )
-from tests.problems import overlap, points
+from tests.problems import conjugate, overlap, points
 
 # -------------------------------------------------------------------- all losses, all p, against exact
 

@@ -11,9 +11,6 @@ from kernelopt.methods.selection import METHODS
 from tests.every import every
 from tests.methods.lp_ball.cases import KS, OTHER, N, Y, learning, on_trace
 
-# ------------------------------------------------------------------------------- options and obstacles
-
-
 WRONG = {
     ("block-descent", "update"): "desent",
     ("cutting-plane", "master"): "tailor",
@@ -22,8 +19,6 @@ WRONG = {
     ("mirror-descent", "step"): "polyak",
     ("mirror-descent", "update"): "printed",
 }
-
-
 COUNTS = [
     ((method, option), 0)
     for method in METHODS

@@ -12,8 +12,8 @@ import kernelopt as ko
 from kernelopt.extend import Curve
 from kernelopt.methods.lp_ball.smooth_dual import SETTINGS, box_margin
 from tests.every import every
-from tests.methods.lp_ball.cases import KS, LOSSES, N, conjugate, learning
-from tests.problems import solved
+from tests.methods.lp_ball.cases import KS, LOSSES, N, learning
+from tests.problems import by_blocks, conjugate
 
 
 @pytest.mark.parametrize("p", [1.2, 2.0, 4.0])
@@ -31,18 +31,6 @@ def test_the_smooth_dual_of_the_squared_loss_is_solved_to_round_off(p):
     np.testing.assert_allclose(solution.weights, theta, atol=1e-5)
     residual = y - alpha / 1.3 - np.tensordot(theta, KS, 1) @ alpha
     np.testing.assert_allclose(residual, 0, atol=1e-5)
-
-
-def by_hand(loss, y, p, bias):
-    """The value of min loss(f + b) + 1/2 sum |w_m|^2 / theta_m as cvxpy takes it: no dual, no kernel."""
-    roots = [np.linalg.eigh(K) for K in KS]
-    Ls = [vectors * np.sqrt(np.maximum(values, 0)) for values, vectors in roots]
-    w = [cp.Variable(N) for _ in Ls]
-    f = sum(L @ v for L, v in zip(Ls, w, strict=True)) + (cp.Variable() if bias else 0.0)
-    r = 2.0 if np.isinf(p) else 2 * p / (p + 1)
-    lengths = cp.hstack([cp.norm2(v) for v in w])
-    penalty = cp.square(cp.pnorm(lengths, r, approx=False)) / 2
-    return solved(cp.Problem(cp.Minimize(loss.expression(f, y) + penalty)))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -84,7 +72,7 @@ class expectile(ko.Loss):
 def test_the_primal_over_the_blocks_has_the_same_value(loss, p, bias):
     """Also for a dual without bounds that is not quadratic."""
     y = LOSSES["squared"].y(N) + 1
-    value = by_hand(loss, y, p, bias)
+    value = by_blocks(KS, y, loss, bias, 2.0 if np.isinf(p) else 2 * p / (p + 1))
     solution = ko.solve(learning(loss, p, y, bias=bias).problem, "smooth-dual", tol=1e-7)
     assert solution.status == "optimal"
     assert solution.lower - 1e-6 <= value <= solution.upper + 1e-6

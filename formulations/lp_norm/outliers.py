@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
+from numpy.typing import NDArray
 
 import kernelopt as ko
 from formulations.lp_norm.multiple_kernel_data import MultipleKernelData, ball_exponent
@@ -96,14 +97,14 @@ class Outliers(BoundedProblem):
         return np.asarray(np.hstack([np.zeros((self.data.n, 0)), *used]) / np.sqrt(self.unit))
 
     @cached_property
-    def starts(self) -> Array:
-        """The first column of each used kernel."""
+    def owners(self) -> NDArray[np.intp]:
+        """For each column of L, the number of its kernel among the used ones."""
         ranks = [self.data.factors[m].shape[1] for m in self.data.used]
-        return np.concatenate([[0], np.cumsum(ranks)[:-1]]).astype(int) if ranks else np.zeros(0, dtype=int)
+        return np.repeat(np.arange(len(ranks)), ranks)
 
-    def parts(self, w: Array) -> list[Array]:
-        """Return the part of a vector that belongs to each used kernel."""
-        return np.split(w, self.starts[1:]) if self.starts.size else []
+    def parts(self, w: Any) -> list[Any]:
+        """Return the part of a vector, or of a ball, that belongs to each used kernel."""
+        return [w[self.owners == m] for m in range(self.data.used.size)]
 
     def bounds(self, values: dict[int, Any], multipliers: dict[str, Any]) -> ko.Certificate:
         """Return bounds from any weight vectors and any multiplier of the fit.
@@ -191,8 +192,7 @@ class Outliers(BoundedProblem):
 
     def half_square(self, w: Ball, exponent: float) -> Ball:
         """Return half the square of the norm of the lengths of the parts of w."""
-        parts = zip(self.parts(w.mid), self.parts(np.broadcast_to(w.rad, w.mid.shape)), strict=True)
-        lengths = np.array([Ball(*part).length for part in parts])
+        lengths = np.array([part.length for part in self.parts(w)])
         return Ball(lengths).norm(exponent).power(2) / 2
 
     def in_set(self, alpha: Array) -> Array:
@@ -217,8 +217,7 @@ class Outliers(BoundedProblem):
         from sklearn.svm import OneClassSVM
 
         lengths = np.array([np.linalg.norm(part) for part in self.parts(w)])
-        theta = norms.minimizing_weights(lengths, ball_exponent(self.r))
-        theta = np.repeat(theta, np.diff([*self.starts, self.L.shape[1]]))
+        theta = norms.minimizing_weights(lengths, ball_exponent(self.r))[self.owners]
         alpha = np.ones(self.data.n)
         if self.most < alpha.size:  # otherwise equal weights are the only ones
             machine = OneClassSVM(

@@ -1,1 +1,0 @@
-"""How the nu form of one-class learning is bounded."""
