@@ -27,12 +27,12 @@ from kernelopt.certificates.statements.lifting import (
 )
 from kernelopt.certificates.statements.statement import Statement
 from kernelopt.certificates.statements.witness import (
+    SLACKS,
     checker,
     exact_seconds,
     fractions,
     into_ball,
     on_dyadic_grid,
-    slacks,
     verified_factor,
     verified_length,
 )
@@ -118,7 +118,7 @@ class Ball:
             y = B @ lsq_linear(root, np.linalg.lstsq(root.T, w)[0], (0.0, np.inf), method="bvls").x
         else:
             y = B @ np.linalg.lstsq(B.T @ B, w, rcond=DEPENDENT)[0]
-        for slack in (0.0, *slacks()):
+        for slack in (0.0, *SLACKS):
             nearby = y * (1 + slack)
             values = checker().product(B.T, nearby) if v.dtype == object else B.T @ nearby
             if (values >= v)[signed].all():
@@ -186,7 +186,7 @@ class PricedRisk:
         statement.set_witness(0, ridge=ridge, L=L, beta=beta, b=b)
         least_margin = float((self.y * (f + b)).min())
         if isinstance(self.loss, hard_margin) and least_margin > 0:
-            for slack in slacks():
+            for slack in SLACKS:
                 scale = (1 + slack) / least_margin
                 statement.set_witness(0, beta=beta * scale, b=b * scale)
                 if statement.bounds()[1] < np.inf:

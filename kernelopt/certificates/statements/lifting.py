@@ -12,10 +12,10 @@ import numpy as np
 from kernelopt.certificates.statements.statement import Statement
 from kernelopt.certificates.statements.witness import (
     EPS,
+    SLACKS,
     checker,
     exact_solution,
     on_grid,
-    slacks,
     verified_factor,
 )
 from kernelopt.conic.ladder import ladder, run_solver
@@ -84,7 +84,7 @@ def set_multiplier(
 
 def witness_towards(G: Array, x: Array, centre: Array) -> tuple[Array, Array] | None:
     """Return (x, T) where T proves sum_j x_j G_j >> 0, with x moved towards `centre` as little as needed."""
-    for t in (0.0, *slacks(), *LARGE_STEPS):
+    for t in (0.0, *SLACKS, *LARGE_STEPS):
         nearby = (1 - t) * x + t * centre
         M = np.tensordot(nearby, G, 1)
         if np.linalg.eigvalsh(M)[0] <= 0:

@@ -16,10 +16,10 @@ from kernelopt.certificates.statements.columns import BeyondFractionsError
 from kernelopt.certificates.statements.lifting import DEPENDENT, LARGE_STEPS
 from kernelopt.certificates.statements.statement import Statement
 from kernelopt.certificates.statements.witness import (
+    SLACKS,
     checker,
     exact_solution,
     fractions,
-    slacks,
     verified_factor,
 )
 from kernelopt.conic.ladder import ladder, run_solver
@@ -69,7 +69,7 @@ class Witness:
         ]
         for near, inside, apply in searches:
             centre = None
-            for t in (0.0, *slacks(), *LARGE_STEPS):
+            for t in (0.0, *SLACKS, *LARGE_STEPS):
                 centre = inside() if t and centre is None else centre
                 if t and centre is None:
                     break
@@ -105,7 +105,11 @@ class Witness:
             excess[self.equal] == 0,
             excess[~self.equal] + depth <= 0,
             x[self.signs] >= depth,
-            *(cone_of(G, x) >> depth * np.eye(len(G[0])) for G in self.G),
+            *(
+                cp.reshape(sp.csr_array(G.reshape(len(G), -1).T) @ x, G.shape[1:], order="C")
+                >> depth * np.eye(len(G[0]))
+                for G in self.G
+            ),
         ]
 
     def inner_multipliers(self, least: float) -> Array | None:
@@ -140,26 +144,23 @@ class Witness:
         free = np.flatnonzero((~self.signs if inside else columns)[:-1])
         moving = np.concatenate([rows, np.ones(z.size - size, dtype=bool)])
         z = np.where(moving | inside, z, 0.0)
-        M = sp.csr_array(self.M[free])
-        z = z + moving * (M.T @ solved_by_parts(M[:, moving], -(statement.cost[free] + M @ z), np.float64))
+        M, right = sp.csr_array(self.M[free]), -statement.cost[free]
+        z = z + moving * (M.T @ solved_by_parts(M[:, moving], right - M @ z, np.float64))
         Z = self.blocks(z)
         if not all(positive(part) for part in Z):
             return False
         z = np.concatenate([z[:size], *(np.ravel(part) for part in Z)])
         w = np.full(len(self.signs), Fraction(0))
-        missing = [-v for v in applied(M, z, statement.cost[free])]
-        w[free] = solved_by_parts(M[:, moving], missing, Fraction)
-        change = applied(sp.csr_array(self.A[rows]), w, np.zeros(int(rows.sum())))
+        w[free] = solved_by_parts(M[:, moving], missing(M, z, right), Fraction)
         u = fractions(z[:size])
-        u[rows] += change
+        u[rows] -= missing(sp.csr_array(self.A[rows]), w, np.zeros(int(rows.sum())))
         u[0] = Fraction(0)  # of the column that is one, which meets its equation by itself
         for k, (part, G) in enumerate(zip(Z, self.G, strict=True)):
             statement.mix[k] = (-w).tolist()
             exact = checker().product([Fraction(1), *-w], [part, *G])
-            found = verified_factor(exact.astype(float), exact, ridges=False)
-            if found is None:
+            if not self.set_factor(k, "S", exact):
                 return False
-            statement.set_witness(k, Y=part, S=found[1])
+            statement.set_witness(k, Y=part)
             u[0] += checker().product(exact, G[-1], 2)
         statement.u = u.tolist()
         return self.proves(0)
@@ -168,22 +169,24 @@ class Witness:
         """Set a feasible point near x; return whether it proves a bound."""
         tight = np.flatnonzero(self.equal if inside else rows)
         x = np.where(columns | inside, x, 0.0)
-        A = sp.csr_array(self.A[tight])
-        x = x + columns * (A.T @ solved_by_parts(A[:, columns], self.right[tight] - A @ x, np.float64))
+        A, right = sp.csr_array(self.A[tight]), self.right[tight]
+        x = x + columns * (A.T @ solved_by_parts(A[:, columns], right - A @ x, np.float64))
         if not all(positive(np.tensordot(x, G, 1)) for G in self.G):
             return False
-        missing = [-v for v in applied(A, x, -self.right[tight])]
-        w = np.array([*solved_by_parts(A[:, columns], missing, Fraction), Fraction(0)])[:-1]
+        w = np.full(tight.size, Fraction(0))
+        w[:] = solved_by_parts(A[:, columns], missing(A, x, right), Fraction)
         exact = fractions(x)
-        exact[columns] += applied(sp.csr_array(A[:, columns].T), w, np.zeros(int(columns.sum())))
+        exact[columns] -= missing(sp.csr_array(A[:, columns].T), w, np.zeros(int(columns.sum())))
         self.statement.x = exact.tolist()
-        for k, G in enumerate(self.G):
-            M = checker().product(exact, G)
-            found = verified_factor(M.astype(float), M, ridges=False)
-            if found is None:
-                return False
-            self.statement.set_witness(k, T=found[1])
-        return self.proves(1)
+        cones = enumerate(self.G)
+        return all(self.set_factor(k, "T", checker().product(exact, G)) for k, G in cones) and self.proves(1)
+
+    def set_factor(self, k: int, name: str, M: Any) -> bool:
+        """Set the factor of cone k that shows M >> 0 exactly; return whether there is one."""
+        found = verified_factor(M.astype(float), M, ridges=False)
+        if found is not None:
+            self.statement.set_witness(k, **{name: found[1]})
+        return found is not None
 
     def proves(self, side: int) -> bool:
         """Whether the lower (0) or the upper bound (1) of the minimisation is proved."""
@@ -199,25 +202,17 @@ class Witness:
         return [(part + part.T) / 2 for part in parts]
 
 
-def cone_of(G: Array, x: Any) -> Any:
-    """Return sum_j x_j G_j as an expression."""
-    return cp.reshape(sp.csr_array(G.reshape(len(G), -1).T) @ x, G.shape[1:], order="C")
-
-
 def positive(M: Array) -> bool:
     """Whether a matrix seems to be positive definite, or is zero."""
     return not M.any() or float(np.linalg.eigvalsh(M)[0]) > 0
 
 
-def applied(M: sp.csr_array, v: Any, constant: Any) -> Any:
-    """Return M v + constant in fractions."""
-    entries, ends = fractions(v), M.indptr
-    found = fractions(constant)
-    for i in range(len(found)):
-        for j, value in zip(
-            M.indices[ends[i] : ends[i + 1]], M.data[ends[i] : ends[i + 1]].tolist(), strict=True
-        ):
-            found[i] += Fraction(value) * entries[j]
+def missing(M: sp.csr_array, v: Any, right: Any) -> Any:
+    """Return right - M v in fractions."""
+    entries, found = fractions(v), fractions(right)
+    rows = np.repeat(np.arange(len(found)), np.diff(M.indptr))
+    for i, j, value in zip(rows, M.indices, M.data.tolist(), strict=True):
+        found[i] -= Fraction(value) * entries[j]
     return found
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
-from math import ceil, floor, frexp, lcm
+from math import frexp, fsum, lcm
 from types import ModuleType
 from typing import Any
 
@@ -16,9 +15,10 @@ from kernelopt.validation import Array
 GRID_BITS = 46  # of the largest entry of alpha: sums of up to 2^7 such numbers are exact doubles
 FACTOR_BITS = 60  # of the largest entry of a factor L, whose entries are doubles of 53 bits
 EPS = float(np.finfo(float).eps)
-FIRST_SLACK = 8 * EPS  # the rounding of a few operations
-LARGEST_SLACK = 1e-3  # with a larger margin the bound is of little use
 GROWTH = 4.0  # of a margin or a ridge after a failure; the first that suffices is at most so much too large
+# Relative margins for rounding, from the rounding of a few operations to 5e-4: with a larger margin the bound
+# is of little use.
+SLACKS = tuple(8 * EPS * GROWTH**k for k in range(20))
 RIDGE_POWERS = range(-2, 40)  # of GROWTH: the ridges from the rounding error to above the largest one
 LARGEST_RIDGE = 1e-6  # of the largest diagonal entry: a larger one changes the value visibly
 
@@ -44,41 +44,23 @@ def fractions(a: Any) -> Any:
     return np.frompyfunc(Fraction, 1, 1)(a)
 
 
-def slacks() -> Iterator[float]:
-    """Yield relative margins for rounding, from 8 eps to 1e-3, each four times the last."""
-    slack = FIRST_SLACK
-    while slack < LARGEST_SLACK:
-        yield slack
-        slack *= GROWTH
-
-
 def on_dyadic_grid(alpha: Array, low: Array, high: Array, balanced: bool) -> Array:
     """Return multiples of a power of two near alpha and within [low, high], with sum zero if `balanced`.
 
     The conditions hold in exact arithmetic, and every entry is a double.
     """
-    size = float(np.abs(alpha).max(initial=0.0))
-    if size == 0:
-        return np.zeros(alpha.size)
-    unit = Fraction(2) ** (frexp(size)[1] - GRID_BITS)
-    lowest = [None if v == -np.inf else ceil(Fraction(v) / unit) for v in low.tolist()]
-    highest = [None if v == np.inf else floor(Fraction(v) / unit) for v in high.tolist()]
-
-    def fit(v: int, i: int) -> int:
-        bottom, top = lowest[i], highest[i]
-        v = v if bottom is None else max(v, bottom)
-        return v if top is None else min(v, top)
-
-    multiples = [fit(round(Fraction(v) / unit), i) for i, v in enumerate(alpha.tolist())]
-    if balanced:
-        for i in sorted(range(len(multiples)), key=lambda i: -abs(multiples[i])):
-            multiples[i] = fit(multiples[i] - sum(multiples), i)
-    return np.array([float(v * unit) for v in multiples])
+    shift = GRID_BITS - frexp(float(np.abs(alpha).max(initial=0.0)))[1]
+    with np.errstate(over="ignore"):  # a bound that is infinite in these units binds nothing
+        lowest, highest = np.ceil(np.ldexp(low, shift)), np.floor(np.ldexp(high, shift))
+    multiples = np.clip(np.rint(np.ldexp(alpha, shift)), lowest, highest)
+    for i in np.argsort(-np.abs(multiples), kind="stable") if balanced else ():
+        multiples[i] = np.clip(multiples[i] - fsum(multiples), lowest[i], highest[i])
+    return np.asarray(np.ldexp(multiples, -shift) + 0.0)  # without negative zeros
 
 
 def verified_length(v: Array, p: str) -> tuple[float, Array]:
     """Return (h, t) that pass `check.within`: h is the least verified upper bound of |v|_p that is found."""
-    for slack in slacks():
+    for slack in SLACKS:
         h = lp_length(v, np.inf) if p == "inf" else lp_length(v, float(Fraction(p))) * (1 + slack)
         t = relative_powers(v, h, p, slack)
         if checker().within(fractions(v), Fraction(h), p, fractions(t)):
@@ -89,7 +71,7 @@ def verified_length(v: Array, p: str) -> tuple[float, Array]:
 def into_ball(x: Array, B: Array, radius: float, p: str) -> tuple[Array, Array]:
     """Return (x, s) that pass `check.within`, |B x|_p <= radius, with x shrunk where that is needed."""
     length = lp_length(B @ x / radius, np.inf if p == "inf" else float(Fraction(p)))
-    for slack in slacks():
+    for slack in SLACKS:
         nearby = x / max(1.0, length * (1 + slack))
         s = relative_powers(B @ nearby, radius, p, slack)
         if checker().within(checker().product(B, nearby), Fraction(radius), p, fractions(s)):
