@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import cvxpy as cp
@@ -31,10 +31,11 @@ class Affine(NamedTuple):
     constant: Array
     matrices: dict[cp.Variable, sp.csr_array]
 
-    def gradient(self, variable: cp.Variable) -> Array:
-        """Return the gradient of a scalar map by one variable: a row of A_v, or zeros."""
-        matrix: Any = self.matrices.get(variable)
-        return np.zeros(variable.size) if matrix is None else matrix.toarray()[0]
+    def over(self, variables: Sequence[cp.Variable]) -> sp.csr_array:
+        """Return the coefficients of some variables, one after the other."""
+        size = self.constant.size
+        found = [self.matrices.get(v, sp.csr_array((size, v.size))) for v in variables]
+        return sp.csr_array(sp.hstack(found)) if found else sp.csr_array((size, 0))
 
     def at(self, point: dict[int, Array]) -> Array:
         """Return the value of the map at a point, which is a dict from variable id to value."""

@@ -202,7 +202,7 @@ def read_risks_on_ball(structure: Structure) -> BallProblem | str:
     whole = read_kernels(first, variables)
     if isinstance(whole, str):
         return whole
-    prices = np.concatenate([read.linear.gradient(v) for v in variables])
+    prices = read.linear.over(variables).toarray()[0]
     learners, factor = tuple(risk.learner for risk in read.risks), read.factors[0]
     shares = tuple(each / factor for each in read.factors)
     return BallProblem(learners, shares, whole, variables, part.p, reach, factor, read.offset, prices)

@@ -1,8 +1,6 @@
 """Problems whose certificates travel, of every kind that can be stated, and the verdict of both checkers."""
 
-import contextlib
 import time
-import warnings
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -14,6 +12,7 @@ from formulations import lanckriet, lp_norm, triplet_lp
 from kernelopt.certificates import check
 from tests.certificates.forgeries import read
 from tests.certificates.judging import second_opinion
+from tests.exact_fractions import quietly
 
 N = 10
 
@@ -139,13 +138,13 @@ class Saved(NamedTuple):
 
 def save(made, path):
     """Solve a formulation or a problem, and save its certificate; programmes are certified after a solve."""
-    with warnings.catch_warnings(), contextlib.suppress(ko.errors.ConditionWarning):
-        if isinstance(made, cp.Problem) and not ko.Structure(made).risks:
-            made.solve(solver="CLARABEL")
-            certificate, value = ko.certify(made), made.value
-        else:
-            solution = ko.solve(getattr(made, "problem", made))
-            certificate, value = solution.certificate, solution.value
+    problem = getattr(made, "problem", made)
+    if isinstance(made, cp.Problem) and not ko.Structure(made).risks:
+        problem.solve(solver="CLARABEL")
+        certificate, value = ko.certify(problem), problem.value
+    else:
+        solution = quietly(ko.solve, problem)
+        certificate, value = solution.certificate, solution.value
     certificate.save(path)
     return Saved(certificate, value, path, *read(path))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 
 import cvxpy as cp
 import numpy as np
@@ -29,6 +28,7 @@ from tests.certificates.cases import (
     visible,
     weights,
 )
+from tests.exact_fractions import quietly
 from tests.problems import solved
 
 # ----------------------------------------------------------------------- each problem in two languages
@@ -60,9 +60,7 @@ def test_bounds_are_tight_after_a_solve(name):
 def test_the_bound_needs_no_help_from_the_solver_that_was_used(name):
     """A first-order solver leaves points off the constraints: both bounds are repaired."""
     problem, value = made(name)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ko.ConvergenceWarning)
-        solution = ko.solve(problem, solver="SCS")
+    solution = quietly(ko.solve, problem, solver="SCS")
     assert encloses(solution.certificate, value)
     assert solution.gap <= 1e-3
 

@@ -22,6 +22,7 @@ from kernelopt.structure.learning import read_parts
 from kernelopt.structure.powers import read_power
 from kernelopt.structure.structure import Structure
 from tests.every import every
+from tests.exact_fractions import exact
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(10, 2))
@@ -163,10 +164,6 @@ def test_the_entries_that_no_price_holds_need_the_smaller_minorant():
     assert found is None or abs(found.value) < 1e-9
 
 
-def rational(a):
-    return [Fraction(float(x)) for x in np.ravel(a)]
-
-
 @every("seed", range(6))
 @pytest.mark.parametrize("form", ["norm", "quadratic form", "uneven norm"])
 def test_the_minimum_over_an_ellipsoid_is_below_every_feasible_value_in_fractions(form, seed):
@@ -188,16 +185,16 @@ def test_the_minimum_over_an_ellipsoid_is_below_every_feasible_value_in_fraction
     if not z.any():
         assert found == 0
         return
-    exact = rational(z)
+    point = exact(z)
     if form == "quadratic form":
-        square = sum(exact[i] * exact[j] * Fraction(float(matrix[i, j])) for i in range(4) for j in range(4))
+        square = sum(point[i] * point[j] * Fraction(float(matrix[i, j])) for i in range(4) for j in range(4))
         level = Fraction(3)
     else:
-        square = sum(sum(Fraction(float(m)) * e for m, e in zip(row, exact, strict=True)) ** 2 for row in M)
+        square = sum(sum(Fraction(float(m)) * e for m, e in zip(row, point, strict=True)) ** 2 for row in M)
         level = Fraction(9)
     inside = Fraction(float(np.sqrt(float(level / square))) * (1 - 2.0**-52))
     assert inside**2 * square <= level
-    value = inside * sum(a * b for a, b in zip(rational(g), exact, strict=True))
+    value = inside * sum(a * b for a, b in zip(exact(g), point, strict=True))
     assert Fraction(found) <= value
     assert found >= float(value) * (1 + 1e-12)
 
@@ -212,7 +209,7 @@ def test_the_minimum_of_inverses_is_below_every_value_in_fractions(seed):
     found = closed_bound(Structure(problem), [])
     best = np.clip((np.sqrt(np.abs(c * a / g)) - b) / a, 0, None)
     best[(a < 0) & (g > 0)] = 0
-    terms = [rational(each) for each in (g, c, a, b, best)]
+    terms = [exact(each) for each in (g, c, a, b, best)]
     value = sum(q * t + k / (s * t + r) for q, k, s, r, t in zip(*terms, strict=True))
     assert Fraction(found.value) <= value
     assert found.value == pytest.approx(float(value), rel=1e-13)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
+from tests.exact_fractions import quietly
 
 N = 6
 RNG = np.random.default_rng(0)
@@ -150,13 +150,6 @@ THIN = [
     for loss in [list(LOSSES)[(i + 3 * j) % len(LOSSES)]]
 ]
 QUICK = list(dict.fromkeys([*SEEN, *THIN[::3]]))
-
-
-def quietly(function, *args, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ko.ConvergenceWarning)
-        warnings.simplefilter("ignore", ko.errors.ConditionWarning)
-        return function(*args, **options)
 
 
 @cache

@@ -39,6 +39,7 @@ from tests.certificates.saved import (
     verdict,
 )
 from tests.every import every
+from tests.exact_fractions import exact
 
 CHECKER = Path(check.__file__)
 
@@ -162,13 +163,9 @@ def test_files_that_are_none_prove_nothing(tmp_path):
 # --------------------------------------------------------------------------------- its inequalities
 
 
-def exactly(a):
-    return np.frompyfunc(Fraction, 1, 1)(np.asarray(a, dtype=float))
-
-
 def positive_definite(M):
     """By exact elimination."""
-    M = exactly(M)
+    M = exact(M)
     for j in range(len(M)):
         if M[j, j] <= 0:
             return False
@@ -185,16 +182,16 @@ def test_semidefinite_is_never_said_of_an_indefinite_matrix():
             M = V @ np.diag([shift, 0.5, 1, 2, 3]) @ V.T
             M = (M + M.T) / 2
             L = np.linalg.cholesky(M + 2 * max(0.0, -shift) * np.eye(5) - 1e-13 * np.eye(5))
-            shown = bool(check.semidefinite(exactly(M), exactly(L)))
+            shown = bool(check.semidefinite(exact(M), exact(L)))
             verdicts.add((shift, shown))
             assert not shown or positive_definite(M)
     assert verdicts == {(-1e-3, False), (-1e-9, False), (1e-9, True), (1e-3, True)}
-    assert not check.semidefinite(exactly([[1.0, 0.5], [0.4, 1.0]]), exactly(np.zeros((2, 2))))
+    assert not check.semidefinite(exact([[1.0, 0.5], [0.4, 1.0]]), exact(np.zeros((2, 2))))
 
 
 def plainly_semidefinite(M, L):
     """The definition in fractions."""
-    R = exactly(M) - exactly(L) @ exactly(L).T
+    R = exact(M) - exact(L) @ exact(L).T
     return bool((R == R.T).all() and (2 * R.diagonal() >= abs(R).sum(axis=0)).all())
 
 
@@ -204,17 +201,17 @@ def test_integers_give_the_products_and_verdicts_of_fractions(seed):
     rng = np.random.default_rng(seed)
     spread = [1.0, 8.0, 100.0, 300.0][seed % 4]
     A, B = (rng.normal(size=(5, 5)) * 10.0 ** rng.uniform(-spread, 8, size=(5, 5)) for _ in range(2))
-    assert (check.product(A, B) == exactly(A) @ exactly(B)).all()
+    assert (check.product(A, B) == exact(A) @ exact(B)).all()
     G = rng.normal(size=(3, 5, 5))
-    assert (check.product(A[0, :3], G) == np.tensordot(exactly(A[0, :3]), exactly(G), 1)).all()
-    assert check.product(G, A, 2)[1] == (exactly(G[1]) * exactly(A)).sum()
+    assert (check.product(A[0, :3], G) == np.tensordot(exact(A[0, :3]), exact(G), 1)).all()
+    assert check.product(G, A, 2)[1] == (exact(G[1]) * exact(A)).sum()
     L, fits = np.tril(A), spread <= 8  # entries of more than 120 bits together prove nothing
-    exact = exactly(L) @ exactly(L).T
+    product = exact(L) @ exact(L).T
     for added in (Fraction(0), Fraction(1, 2**1200), Fraction(-1, 2**1200)):
-        M = exact.copy()
+        M = product.copy()
         M[4, 4] += added
         assert check.semidefinite(M, L) == (fits and added >= 0)
-    M = np.array(exact, dtype=float)
+    M = np.array(product, dtype=float)
     assert check.semidefinite(M, L) == (fits and plainly_semidefinite(M, L))
 
 
@@ -223,12 +220,12 @@ def test_within_needs_one_share_for_every_entry(p):
     v, power = np.array([0.5, 0.25, 0.125]), np.inf if p == "inf" else float(Fraction(p))
     h = float(np.linalg.norm(v, power)) * (1 + 1e-12)
     t = np.zeros(3) if p == "inf" else (v / h) ** power * (1 + 1e-14)
-    assert check.within(exactly(v), Fraction(h), p, exactly(t))
-    assert not check.within(exactly(v), Fraction(h * 0.99), p, exactly(t))
+    assert check.within(exact(v), Fraction(h), p, exact(t))
+    assert not check.within(exact(v), Fraction(h * 0.99), p, exact(t))
     if p != "inf":
-        assert not check.within(exactly(v), Fraction(h), p, exactly([*t[:2], -t[2]]))
+        assert not check.within(exact(v), Fraction(h), p, exact([*t[:2], -t[2]]))
         with pytest.raises(ValueError, match="shorter|longer"):  # one share must not serve three entries
-            check.within(exactly(v), Fraction(h), p, exactly([1.0]))
+            check.within(exact(v), Fraction(h), p, exact([1.0]))
 
 
 def test_shapes_that_numpy_would_stretch_prove_nothing():
@@ -236,8 +233,8 @@ def test_shapes_that_numpy_would_stretch_prove_nothing():
     none = np.zeros(0, dtype=object)
     assert not check.within(none, Fraction(-1), "inf", none)
     assert not check.within(none, Fraction(-1), "2", none)
-    assert not check.semidefinite(exactly(-np.eye(2)), exactly(np.zeros((2, 2, 2))))
-    assert not check.semidefinite(exactly(-np.eye(2)), exactly(np.ones((1, 1))))
+    assert not check.semidefinite(exact(-np.eye(2)), exact(np.zeros((2, 2, 2))))
+    assert not check.semidefinite(exact(-np.eye(2)), exact(np.ones((1, 1))))
 
 
 @every("seed", range(20))

@@ -88,12 +88,9 @@ def linear_conflict(structure: Structure) -> Conflict | None:
     statement = linear_part(structure)
     if not statement.rows or max(len(statement.rows), len(statement.columns)) > MAX_ORDER:
         return None
-    A = np.zeros((len(statement.rows), len(statement.columns)))
-    for i, (_, at, values, _, _) in enumerate(statement.rows):
-        A[i, at] = values
     right = np.array([row[3] for row in statement.rows])
     equal = np.array([row[4] for row in statement.rows])
-    u = farkas_multipliers(A, right, equal, np.array(statement.signs))
+    u = farkas_multipliers(statement.matrix.toarray(), right, equal, np.array(statement.signs))
     if u is None:
         return None
     statement.u = u
@@ -126,15 +123,10 @@ def linear_part(structure: Structure) -> Statement:
             or not set(read.matrices) <= set(starts)
         ):
             continue
-        for r, constant in enumerate(read.constant.tolist()):
-            at: list[int] = []
-            values: list[float] = []
-            for variable, matrix in read.matrices.items():
-                row = matrix[[r]].tocoo()
-                at += (row.coords[-1] + starts[variable]).tolist()
-                values += row.data.tolist()
-            label = name if read.constant.size == 1 else f"{name}[{r}]"
-            statement.row(label, at, values, -constant, isinstance(constraint, Equality))
+        labels = [name] if read.constant.size == 1 else [f"{name}[{r}]" for r in range(read.constant.size)]
+        statement.add_rows(
+            labels, read.over(structure.variables), -read.constant, isinstance(constraint, Equality)
+        )
     return statement
 
 

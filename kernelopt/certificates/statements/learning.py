@@ -312,7 +312,7 @@ def read_kernel_problem(structure: Structure) -> KernelProblem | str:
         return "all its weights must occur in K >> 0"
     if risk is None and not aligned:
         return "it needs a risk, or the constraint frobenius(K) <= radius"
-    cost = np.concatenate([objective.linear.gradient(v) for v in structure.variables])
+    cost = objective.linear.over(structure.variables).toarray()[0]
     return KernelProblem(columns, signs, int(structure.sign), objective.offset, cost, risk, weights, cone)
 
 
@@ -358,7 +358,7 @@ def read_weight_set(structure: Structure) -> Trace | Ball | str:
         return "its kernel must be a combination whose weights are the entries of its variables"
     if not isinstance(constraint, Equality | Inequality) or read is None or read.constant.size != 1:
         return f"the constraint {name} is not an l_p ball or a trace"
-    row = np.concatenate([read.gradient(v) for v in variables])
+    row = read.over(variables).toarray()[0]
     total, equal = -float(read.constant[0]), isinstance(constraint, Equality)
     if equal and total < 0:
         row, total = -row, -total

@@ -40,9 +40,7 @@ class Witness:
 
     def __init__(self, statement: Statement) -> None:
         self.statement = statement
-        triples = [(v, i, j) for i, r in enumerate(statement.rows) for j, v in zip(r[1], r[2], strict=True)]
-        values, i, j = zip(*triples, strict=True)
-        self.A = sp.csr_array((values, (i, j)), shape=(len(statement.rows), len(statement.columns)))
+        self.A = statement.matrix
         self.right = np.array([row[3] for row in statement.rows])
         self.equal = np.array([row[4] for row in statement.rows])
         self.signs = np.array(statement.signs)

@@ -114,12 +114,11 @@ def read_programme(structure: Structure) -> Programme | str:
 
 def add_rows(statement: Statement, A: sp.csr_array, b: Array, equal: bool) -> None:
     """Add A x + b == 0, or A x + b >= 0, where x_j >= 0 becomes a sign."""
-    for i, constant in enumerate(b.tolist()):
-        at, values = (part[A.indptr[i] : A.indptr[i + 1]] for part in (A.indices, A.data))
-        if not equal and at.size == 1 and values[0] > 0 and constant == 0:
-            statement.signs[at[0]] = True
-        else:
-            statement.row(f"row {len(statement.rows)}", at, -values, constant, equal)
+    sign = (np.diff(A.indptr) == 1) & (A.sum(axis=1) > 0) & (b == 0) & (not equal)
+    for j in A[sign].indices:
+        statement.signs[j] = True
+    names = [f"row {len(statement.rows) + i}" for i in range(int((~sign).sum()))]
+    statement.add_rows(names, -A[~sign], b[~sign], equal)
 
 
 def matrices_of(constraint: Any) -> Iterator[Any]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from kernelopt.certificates.statements.witness import checker
 from kernelopt.errors import InputError, MethodError, ParameterError
@@ -83,6 +84,20 @@ class Statement:
         self.rows.append((name, [int(j) for j in at], [float(v) for v in values], float(right), equal))
         self.u.append(Fraction(0))
         return len(self.rows) - 1
+
+    def add_rows(self, names: Sequence[str], A: Any, right: Array, equal: bool) -> None:
+        """Add A x <= right, or A x == right, for a sparse matrix A."""
+        A = sp.csr_array(A)
+        for i, name in enumerate(names):
+            at = slice(A.indptr[i], A.indptr[i + 1])
+            self.row(name, A.indices[at], A.data[at], right[i], equal)
+
+    @property
+    def matrix(self) -> sp.csr_array:
+        """The coefficients of all rows."""
+        entries = [(v, i, j) for i, row in enumerate(self.rows) for j, v in zip(row[1], row[2], strict=True)]
+        values, i, j = zip(*entries, strict=True) if entries else ((), (), ())
+        return sp.csr_array((values, (i, j)), shape=(len(self.rows), len(self.columns)))
 
     def risk(
         self, K: Array, at: Sequence[int], curve: Array, ends: Array, price: float = 1.0, bias: bool = True

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.certificates.boxes import NO_BOXES, Box, Boxes
+from kernelopt.certificates.boxes import Box, Boxes
 from kernelopt.conic.compiled import flat_dual
 from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.structure.affine import flat
@@ -25,43 +25,47 @@ def starting_point(
 
     The text says which value is not finite, and is empty where all are.
     """
-    variables, all_variables = structure.user_variables, structure.problem.variables()
-    if not (candidate is None or isinstance(candidate, Mapping)):
-        raise ParameterError(
-            f"candidate must be a dict from cvxpy variables to values, got {type(candidate).__name__}. "
-            "Pass weights=... for the weights of a problem with one variable."
-        )
+    variables = structure.user_variables
     if weights is not None:
         if candidate is not None or len(variables) != 1:
             raise ParameterError(
                 "weights are for problems with one variable outside the risks and no candidate, got "
-                f"{len(variables)} "
-                f"({', '.join(v.name() for v in variables)}). Pass candidate={{variable: value, ...}}."
+                f"{len(variables)} ({names(variables)}). Pass candidate={{variable: value, ...}}."
             )
         candidate = {variables[0]: weights}
-    unknown = [v for v in candidate or {} if not any(v is w for w in all_variables)]
+    given = {} if candidate is None else candidate
+    if not isinstance(given, Mapping):
+        raise ParameterError(
+            f"candidate must be a dict from cvxpy variables to values, got {type(candidate).__name__}. "
+            "Pass weights=... for the weights of a problem with one variable."
+        )
+    unknown = [v for v in given if not any(v is w for w in structure.problem.variables())]
     if unknown:
         raise ParameterError(
-            f"the candidate must be for variables of the problem ({', '.join(v.name() for v in variables)}), "
-            f"got {shown(unknown[0])}. Pass the variables that the problem was built from."
+            f"the candidate must be for variables of the problem ({names(variables)}), got "
+            f"{shown(unknown[0])}. Pass the variables that the problem was built from."
         )
     kind = "the candidate of" if weights is None else "weights, the candidate of"
     point: Point = {}
     for variable in variables:
-        value = variable.value if candidate is None else candidate.get(variable, variable.value)
+        value, what = given.get(variable, variable.value), f"{kind} {variable.name()}"
         if value is None:
             return None, ""
         dense = value.toarray() if hasattr(value, "toarray") else value
-        array = numeric(dense, f"{kind} {variable.name()}", ParameterError).copy()
+        array = numeric(dense, what, ParameterError).copy()
         if array.shape != variable.shape:
             raise ShapeError(
-                f"{kind} {variable.name()} must have shape {variable.shape}, got {array.shape}."
-                " Reshape it as the variable."
+                f"{what} must have shape {variable.shape}, got {array.shape}. Reshape it as the variable."
             )
         if not np.isfinite(flat(array)).all():
-            return None, f"{kind} {variable.name()} holds {not_finite(array)} and was not used"
+            return None, f"{what} holds {not_finite(array)} and was not used"
         point[variable.id] = array
     return point, ""
+
+
+def names(variables: Sequence[cp.Variable]) -> str:
+    """Return the names of some variables for a message."""
+    return ", ".join(v.name() for v in variables)
 
 
 def not_finite(array: Array) -> str:
@@ -71,37 +75,32 @@ def not_finite(array: Array) -> str:
 
 def as_bounds(structure: Structure, bounds: Any) -> Boxes:
     """Return the bounds of the caller by the ids of the variables; infinite entries are no bounds."""
-    if bounds is None:
-        return NO_BOXES
-    variables = structure.user_variables
-    names = ", ".join(v.name() for v in variables)
-    if not isinstance(bounds, Mapping) or not all(any(v is w for w in variables) for v in bounds):
+    variables, given = structure.user_variables, {} if bounds is None else bounds
+    if not isinstance(given, Mapping) or not all(any(v is w for w in variables) for v in given):
         raise ParameterError(
-            f"bounds must be for variables of the problem ({names}), a dict of pairs (lower, upper), got "
-            f"{shown(bounds)}. Pass the variables that the problem was built from."
+            f"bounds must be for variables of the problem ({names(variables)}), a dict of pairs (lower, "
+            f"upper), got {shown(bounds)}. Pass the variables that the problem was built from."
         )
     checked = dict[int, Box]()
-    for variable, sides in bounds.items():
+    for variable, sides in given.items():
+        what, shape = f"the bounds of {variable.name()}", variable.shape
         if not isinstance(sides, list | tuple | np.ndarray) or len(sides) != 2:
             raise ShapeError(
-                f"the bounds of {variable.name()} must be a pair (lower, upper), got {shown(sides)}. "
+                f"{what} must be a pair (lower, upper), got {shown(sides)}. "
                 "Pass -numpy.inf or numpy.inf for a side without a bound."
             )
-        lower, upper = (numeric(side, f"the bounds of {variable.name()}") for side in sides)
+        lower, upper = (numeric(side, what) for side in sides)
         for side in (lower, upper):
-            if side.shape not in ((), variable.shape) or np.isnan(side).any():
+            if side.shape not in ((), shape) or np.isnan(side).any():
                 raise ShapeError(
-                    f"the bounds of {variable.name()} must be numbers or arrays of shape "
-                    f"{variable.shape}, got "
-                    f"{shown(side)} of shape {side.shape}. Pass numpy.inf for no bound, never NaN."
+                    f"{what} must be numbers or arrays of shape {shape}, got {shown(side)} of shape "
+                    f"{side.shape}. Pass numpy.inf for no bound, never NaN."
                 )
         if (lower > upper).any():
             raise ParameterError(
-                f"the bounds of {variable.name()} must have lower <= upper, got {shown(lower)} and "
-                f"{shown(upper)}. "
-                "Swap them."
+                f"{what} must have lower <= upper, got {shown(lower)} and {shown(upper)}. Swap them."
             )
-        checked[variable.id] = Box(*(flat(np.broadcast_to(s, variable.shape)) for s in (lower, upper)))
+        checked[variable.id] = Box(*(flat(np.broadcast_to(side, shape)) for side in (lower, upper)))
     return checked
 
 

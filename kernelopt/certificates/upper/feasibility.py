@@ -225,13 +225,8 @@ class FeasibleSet:
         systems = [read for read in equations if set(read.matrices) <= own]
         if not systems:
             return
-        blocks = []
-        for variable in self.variables:
-            empty = [sp.csr_array((read.constant.size, variable.size)) for read in systems]
-            blocks.append(
-                sp.vstack([r.matrices.get(variable, e) for r, e in zip(systems, empty, strict=True)])
-            )
-        A, constant = sp.hstack(blocks).toarray(), np.concatenate([read.constant for read in systems])
+        A = sp.vstack([read.over(self.variables) for read in systems]).toarray()
+        constant = np.concatenate([read.constant for read in systems])
         nonnegative = np.concatenate([np.full(v.size, v.is_nonneg()) for v in self.variables])
         for _ in range(2):
             x = np.concatenate([flat(v.value) for v in self.variables])

@@ -10,6 +10,8 @@ import cvxpy as cp
 import numpy as np
 from mpmath import mp, mpf
 
+from tests import exact_fractions as fractions
+
 mp.prec = 320
 ZERO, ONE = mpf(0), mpf(1)
 INFINITE = mpf("inf")
@@ -64,13 +66,9 @@ def definite(K: np.ndarray) -> bool:
 
 
 def least_eigenvalue(Z: np.ndarray) -> mpf:
-    """A number below the least eigenvalue, near it: a double, lowered until Z minus it is definite."""
-    scale = max(abs(v) for v in Z.ravel()) + mpf(10) ** -300
-    guess = mpf(float(np.linalg.eigvalsh(double(Z / scale))[0]))
-    step = mpf(10) ** -18
-    while not definite(Z / scale - (guess - step) * np.eye(len(Z), dtype=int)):
-        step *= 10
-    return (guess - step) * scale
+    """A number below the least eigenvalue, near it."""
+    size = max(abs(v) for v in Z.ravel())
+    return min(mp.eigsy(mp.matrix(Z.tolist()), eigvals_only=True)) - NEGLIGIBLE * size
 
 
 def spanned(S: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -105,57 +103,28 @@ def first_multiplier(units: np.ndarray, a: np.ndarray) -> np.ndarray:
 
 def corners(numbers: dict[str, Any]) -> list[np.ndarray]:
     """The corners of {mu >= 0, A mu <= b}, exact."""
-    A = [[Fraction(v) for v in row] for row in numbers["A"].tolist()]
-    b = [Fraction(v) for v in numbers["b"].tolist()]
-    rows, m = len(A), len(A[0])
-    found = [[Fraction(0)] * m]
+    A, b = fractions.exact(numbers["A"]), fractions.exact(numbers["b"])
+    rows, m = A.shape
+    found = [np.full(m, Fraction(0))]
     for size in range(1, min(rows, m) + 1):
         for R in itertools.combinations(range(rows), size):
             for S in itertools.combinations(range(m), size):
-                x = eliminated([[A[i][j] for j in S] for i in R], [b[i] for i in R])
+                x = fractions.eliminated(A[np.ix_(R, S)], b[list(R)])
                 if x is None or min(x) < 0:
                     continue
-                mu = [Fraction(0)] * m
-                for j, v in zip(S, x, strict=True):
-                    mu[j] = v
-                if all(sum(a * v for a, v in zip(A[i], mu, strict=True)) <= b[i] for i in range(rows)):
+                mu = np.full(m, Fraction(0))
+                mu[list(S)] = x
+                if (A @ mu <= b).all():
                     found.append(mu)
     return [np.array([mpf(v.numerator) / v.denominator for v in mu]) for mu in found]
 
 
-def eliminated(A: list[list[Fraction]], b: list[Fraction]) -> list[Fraction] | None:
-    """The solution of a square system, None where it is singular."""
-    n = len(b)
-    M = [[*row, right] for row, right in zip(A, b, strict=True)]
-    for i in range(n):
-        pivot = next((r for r in range(i, n) if M[r][i] != 0), None)
-        if pivot is None:
-            return None
-        M[i], M[pivot] = M[pivot], M[i]
-        for r in range(n):
-            if r != i:
-                factor = M[r][i] / M[i][i]
-                M[r] = [u - factor * v for u, v in zip(M[r], M[i], strict=True)]
-    return [M[i][n] / M[i][i] for i in range(n)]
-
-
 def solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The solution of a square system, with rows scaled and exchanged.
+    """The solution of a square system.
 
     Raises
     ------
     ZeroDivisionError
         If it is singular.
     """
-    n = len(b)
-    M = np.column_stack([A, b])
-    for i in range(n):
-        M[i] = M[i] / max(abs(v) for v in M[i, :n])
-    for i in range(n):
-        pivot = max(range(i, n), key=lambda r: abs(M[r, i]))
-        M[[i, pivot]] = M[[pivot, i]]
-        M[i + 1 :, i:] -= np.outer(M[i + 1 :, i] / M[i, i], M[i, i:])
-    x = np.array([ZERO] * n)
-    for i in reversed(range(n)):
-        x[i] = (M[i, n] - M[i, i + 1 : n] @ x[i + 1 :]) / M[i, i] if i + 1 < n else M[i, n] / M[i, i]
-    return x
+    return np.array(list(mp.lu_solve(mp.matrix(A.tolist()), mp.matrix(b.tolist()))), dtype=object)

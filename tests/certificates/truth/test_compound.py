@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import cvxpy as cp
@@ -13,6 +12,7 @@ from mpmath import mpf
 import kernelopt as ko
 from tests.certificates.truth.compound import Compound, Exact, compound, strangers
 from tests.certificates.truth.exact_algebra import INFINITE, exact
+from tests.exact_fractions import quietly
 
 QUICK = range(40)
 CHUNK, CHUNKS = 50, 40
@@ -36,18 +36,15 @@ def claims(drawn: Compound) -> list[Claim]:
     if drawn.seed % 10 == 0:
         calls.append(("solve", lambda: ko.solve(drawn.problem, time_limit=SECONDS).certificate))
     said = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ko.ConvergenceWarning)
-        warnings.simplefilter("ignore", ko.errors.ConditionWarning)
-        for name, call in calls:
-            try:
-                said.append(Claim(name, call()))
-            except (ko.SolverError, ko.errors.MethodError, cp.DCPError):
-                continue  # an honest refusal
-            except BaseException as error:  # a panic in a solver written in Rust is no Exception
-                if isinstance(error, KeyboardInterrupt):
-                    raise
-                said.append(Claim(name, error=f"{type(error).__name__}: {error}"[:200]))
+    for name, call in calls:
+        try:
+            said.append(Claim(name, quietly(call)))
+        except (ko.SolverError, ko.errors.MethodError, cp.DCPError):
+            continue  # an honest refusal
+        except BaseException as error:  # a panic in a solver written in Rust is no Exception
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            said.append(Claim(name, error=f"{type(error).__name__}: {error}"[:200]))
     return said
 
 

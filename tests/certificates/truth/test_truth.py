@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import cvxpy as cp
@@ -15,6 +14,7 @@ from kernelopt.methods.selection import applicable
 from tests.certificates.truth.draws import Draw, Part, draw
 from tests.certificates.truth.polish import polished
 from tests.certificates.truth.truth import Truth
+from tests.exact_fractions import quietly
 
 SECONDS = 1.0  # of one solve; half of it in the quick test
 QUICK, SMALL = range(20), 9
@@ -79,29 +79,26 @@ def claims(problem: Draw, methods: int = 99, seconds: float = SECONDS) -> list[C
     said = []
     names = sorted(c.method.name for c in applicable(ko.Structure(problem.problem)))
     turn = problem.seed % len(names)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ko.ConvergenceWarning)
-        warnings.simplefilter("ignore", ko.errors.ConditionWarning)
-        calls: list[tuple[str, Any]] = [
-            (name, lambda name=name: ko.solve(problem.problem, name, time_limit=seconds))
-            for name in (names[turn:] + names[:turn])[:methods]
-        ]
-        calls += [
-            (name, lambda options=options: ko.certify(problem.problem, **options))
-            for name, options in garbage(problem)[:: 1 - 2 * (problem.seed % 2)][:methods]
-        ]
-        for name, call in calls:
-            try:
-                said.append(claim(problem, name, call()))
-            except (ko.InfeasibleError, ko.UnboundedError) as error:
-                said.append(Claim(name, np.nan, np.nan, error=f"{type(error).__name__}: {error}"[:120]))
-            except ko.SolverError as error:
-                said.append(Claim(name, -np.inf, np.inf, status=f"refused: {error}"[:120]))
-            except BaseException as error:  # a panic in a solver written in Rust is no Exception
-                if isinstance(error, KeyboardInterrupt):
-                    raise
-                foreign = f"foreign {type(error).__name__}: {error}"[:120]
-                said.append(Claim(name, np.nan, np.nan, error=foreign))
+    calls: list[tuple[str, Any]] = [
+        (name, lambda name=name: ko.solve(problem.problem, name, time_limit=seconds))
+        for name in (names[turn:] + names[:turn])[:methods]
+    ]
+    calls += [
+        (name, lambda options=options: ko.certify(problem.problem, **options))
+        for name, options in garbage(problem)[:: 1 - 2 * (problem.seed % 2)][:methods]
+    ]
+    for name, call in calls:
+        try:
+            said.append(claim(problem, name, quietly(call)))
+        except (ko.InfeasibleError, ko.UnboundedError) as error:
+            said.append(Claim(name, np.nan, np.nan, error=f"{type(error).__name__}: {error}"[:120]))
+        except ko.SolverError as error:
+            said.append(Claim(name, -np.inf, np.inf, status=f"refused: {error}"[:120]))
+        except BaseException as error:  # a panic in a solver written in Rust is no Exception
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            foreign = f"foreign {type(error).__name__}: {error}"[:120]
+            said.append(Claim(name, np.nan, np.nan, error=foreign))
     return said
 
 
