@@ -235,14 +235,9 @@ def common(lists: Any, S: Any) -> tuple[list[list[int]], int]:
     return integers, d
 
 
-def exact(a: Any) -> list[Fraction]:
-    """Return the entries of a vector of doubles as fractions."""
-    return [Fraction(v) for v in a.tolist()]
-
-
-def dot(a: Any, b: Any) -> Fraction:
-    """Return sum_i a_i b_i of two vectors of one length."""
-    return sum((v * w for v, w in zip(a, b, strict=True)), Fraction(0))
+def exact(a: Any) -> Any:
+    """Return the entries of an array of doubles as fractions."""
+    return np.frompyfunc(Fraction, 1, 1)(a)
 
 
 def whole(a: Any) -> tuple[Any, int]:
@@ -309,56 +304,53 @@ def conjugate(p: str) -> str:
 
 def bounds(S: Any, W: Any, A: Any) -> tuple[Any, Any]:
     """Return the bounds of the optimum that the witness proves, infinite where it proves none."""
-    (u, *mixes), c = common((W["u"], *W["mix"]), S)  # all that follows is multiplied by c or by d
-    (x,), d = common((W["x"],), S)
-    cost, right = exact(A["cost"]), exact(A["right"])
-    offset, equal, signs = Fraction(A["offset"].item()), A["equal"].tolist(), A["signs"].tolist()
-    lower, upper = c * offset - dot(u, right), d * offset + dot(cost, x)
-    rest, excess = [c * v for v in cost], [-d * v for v in right]
-    for i, j, v in zip(A["row"].tolist(), A["column"].tolist(), exact(A["value"]), strict=True):
-        rest[j], excess[i] = rest[j] + u[i] * v, excess[i] + v * x[j]
-    dual = [v >= 0 or e for v, e in zip(u, equal, strict=True)]
-    primal = [v == 0 or (v < 0 and not e) for v, e in zip(excess, equal, strict=True)]
-    primal += [v >= 0 or not s for v, s in zip(x, signs, strict=True)]
+    (first, *mixes), c = common((W["u"], *W["mix"]), S)  # all that follows is multiplied by c or by d
+    (point,), d = common((W["x"],), S)
+    u: Any = np.array(first, dtype=object)
+    x: Any = np.array(point, dtype=object)
+    cost, right, value, offset = (exact(A[name]) for name in ("cost", "right", "value", "offset"))
+    equal, signs, row, column = A["equal"] == 1, A["signs"] == 1, A["row"], A["column"]
+    lower, upper = c * offset - sum(u * right), d * offset + sum(cost * x)
+    rest, excess = c * cost, -d * right
+    np.add.at(rest, column, u[row] * value)
+    np.add.at(excess, row, value * x[column])
+    dual = [((u >= 0) | equal).all()]
+    primal = [((excess == 0) | ((excess < 0) & ~equal)).all(), ((x >= 0) | ~signs).all()]
     for k, risk in enumerate(S["risks"]):
-        K, at, alpha, beta = A[f"K{k}"], A[f"at{k}"].tolist(), exact(A[f"alpha{k}"]), exact(A[f"beta{k}"])
-        price, b, ridge = (Fraction(A[f"{name}{k}"].item()) for name in ("price", "b", "ridge"))
-        forms = [dot(row, alpha) for row in product(K, alpha)]
-        for j, form in zip(at, forms, strict=True):
-            rest[j] -= c * price * form / 2
-        M = product([x[j] for j in at], K)
-        for i in range(len(M)):
-            M[i, i] += d * ridge
-        f = product(M, beta).tolist()
-        upper += price * dot(beta, f) / 2
-        parts = (*map(exact, A[f"curve{k}"]), *A[f"ends{k}"].tolist())
-        peaks = []
-        for a, t, slope, curvature, l1, low, high in zip(alpha, f, *parts, strict=True):
-            lower += c * price * peak(slope, curvature, l1, a, a)
-            ends = (v if abs(v) == inf else d * Fraction(v) for v in (low, high))
-            peaks.append(peak(d * (slope - b) - t, curvature - ridge, d * l1, *ends))
-            dual.append(low <= a <= high)
-            if W["infeasible"]:  # alpha is a ray: l grows linearly along it
-                dual.append(curvature * a == 0 and (a == 0 or abs(high if a > 0 else low) == inf))
-        dual += [not risk["bias"] or sum(alpha) == 0, not W["infeasible"] or not any(forms)]
-        upper += price * sum(v or 0 for v in peaks) / d
+        K, at, alpha, beta = A[f"K{k}"], A[f"at{k}"], exact(A[f"alpha{k}"]), exact(A[f"beta{k}"])
+        price, b, ridge = (exact(A[f"{name}{k}"]) for name in ("price", "b", "ridge"))
+        (slope, curvature, l1), (low, high) = exact(A[f"curve{k}"]), A[f"ends{k}"]
+        forms = (product(K, alpha) * alpha).sum(axis=1)
+        np.subtract.at(rest, at, c * price * forms / 2)
+        lower += c * price * sum(slope * alpha - curvature * alpha * alpha / 2 - l1 * abs(alpha))
+        inside = [low <= alpha, alpha <= high]
+        if W["infeasible"]:  # alpha is a ray: l grows linearly along it
+            inside += [curvature * alpha == 0, (alpha == 0) | np.isinf(np.where(alpha > 0, high, low))]
+            inside.append(forms == 0)
+        dual += [np.all(part) for part in inside] + [not risk["bias"] or sum(alpha) == 0]
+        M = product(x[at], K)
+        M[np.diag_indices(len(M))] += d * ridge
+        f = product(M, beta)
+        ends = [[v if abs(v) == inf else d * Fraction(v) for v in end.tolist()] for end in (low, high)]
+        peaks = list(map(peak, d * (slope - b) - f, curvature - ridge, d * l1, *ends))
+        upper += price * (sum(beta * f) / 2 + sum((v or 0 for v in peaks), Fraction(0)) / d)
         primal += [risk["bias"] or b == 0, ridge >= 0, None not in peaks, semidefinite(M, A[f"L{k}"], d)]
     for k, ball in enumerate(S["balls"]):
         B, y, s, t = A[f"B{k}"], *(exact(A[f"{name}{k}"]) for name in "yst")
-        radius, h = Fraction(A[f"radius{k}"].item()), Fraction(A[f"h{k}"].item())
-        rest = [v + c * w for v, w in zip(rest, product(y, B).tolist(), strict=True)]
+        radius, h = exact(A[f"radius{k}"]), exact(A[f"h{k}"])
+        rest += c * product(y, B)
         lower -= c * radius * h
         dual.append(within(y, h, conjugate(ball["p"]), t))
-        primal.append(within(product(B, x).tolist(), d * radius, ball["p"], s))
+        primal.append(within(product(B, x), d * radius, ball["p"], s))
     for k, mix in enumerate(mixes):
         G = A[f"G{k}"]
         Y = product([c, *mix], [A[f"Y{k}"], *G])
-        rest = [v - w for v, w in zip(rest, product(G, Y, 2).tolist(), strict=True)]
+        rest -= product(G, Y, 2)
         dual.append(semidefinite(Y, A[f"S{k}"], c))
         primal.append(semidefinite(product(x, G), A[f"T{k}"], d))
-    dual += [v == 0 or (v > 0 and s) for v, s in zip(rest, signs, strict=True)]
+    dual.append(((rest == 0) | ((rest > 0) & signs)).all())
     if W["infeasible"]:
-        dual += [lower > 0, not any(cost), offset == 0]
+        dual += [lower > 0, not cost.any(), offset == 0]
     low = (inf if W["infeasible"] else lower / c) if all(dual) else -inf
     high = upper / d if all(primal) else inf
     demand(low <= high, "the proved bounds contradict each other: lower > upper. Report this file")

@@ -189,12 +189,13 @@ def contradiction(structure: Structure, ray: Array) -> InfeasibleError:
     text = f": {found.text}" if found.text else ""
     can_be_saved = not isinstance(getattr(found.proof, "source", None), str)
     saving = " proof['certificate'].save(path) writes a proof to a file." if can_be_saved else ""
+    named = constraint_names(structure.problem) or ["the constraints of the risks"]
     unlabelled = any(not c.label for c in structure.problem.constraints)
     naming = " Constraints are named in this message by constraint.set_label(name)." if unlabelled else ""
     return InfeasibleError(
         f"the constraints must have a common point, got constraints that contradict each other{text}. "
         f"Multipliers of the constraints prove this: proof['ray'] is a Farkas ray of the cone form.{saving} "
-        f"Loosen one of: {', '.join(names(structure.problem))}.{naming}",
+        f"Loosen one of: {', '.join(named)}.{naming}",
         {"ray": ray, "certificate": found.proof},
     )
 
@@ -210,11 +211,6 @@ def minimum_within(problem: cp.Problem, size: float) -> float | None:
         return None
     worst = max((float(np.max(violation(c))) for c in boxed.constraints), default=0.0)
     return float(boxed.value) if worst <= SOLVER_TOLERANCE * size else None
-
-
-def names(problem: cp.Problem) -> list[str]:
-    """Return the names of the constraints for a message."""
-    return constraint_names(problem) or ["the constraints of the risks"]
 
 
 def no_feasible_point(claims: list[AttemptResult], best: Certificate | None) -> KerneloptError:

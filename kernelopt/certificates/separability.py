@@ -60,13 +60,16 @@ def check_separable(learner: Learner) -> None:
     if distance <= PROOF_THRESHOLD * max(scale, SMALLEST_DIVISOR):
         conflict_found = inseparable(Ks, learner.y, learner.bias is not None, alpha, nonneg=not signed)
     if conflict_found is not None or distance <= ZERO_THRESHOLD * max(scale, SMALLEST_DIVISOR):
+        # The conditions that the alpha of the proof satisfies.
+        balance = ", sum(alpha) = 0" if learner.bias is not None else ""
+        conditions = f"y * alpha >= 0, sum(|alpha|) = 2{balance} and K_i @ alpha = 0 for every kernel"
         kind = "their absolute values" if signed else "the kernels"
         samples = "" if conflict_found is None else f"{conflict_found.text}, "
         raise InfeasibleError(
             f"a hard margin needs a kernel that separates the classes, got none in the set: {samples}the "
             "convex hulls of the two classes meet "
             f"(squared distance {distance:.1e} for the sum of {kind}, "
-            f"each scaled to a mean diagonal of one). proof['alpha'] shows it: {proof_text(learner.bias)}. "
+            f"each scaled to a mean diagonal of one). proof['alpha'] shows it: {conditions}. "
             "Use soft_margin, soft_margin_squared or learned_tau (in words: hinge, squared_hinge, "
             "+ tau * I), or add a narrower kernel.",
             {
@@ -86,12 +89,6 @@ def check_separable(learner: Learner) -> None:
             ),
             stacklevel=4,
         )
-
-
-def proof_text(bias: object) -> str:
-    """Return the conditions that the alpha of the proof satisfies."""
-    balance = ", sum(alpha) = 0" if bias is not None else ""
-    return f"y * alpha >= 0, sum(|alpha|) = 2{balance} and K_i @ alpha = 0 for every kernel"
 
 
 def unit_mean_diagonal(K: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 from typing import NamedTuple
 
@@ -10,6 +11,8 @@ import numpy as np
 from scipy.optimize import linprog, nnls
 
 import kernelopt as ko
+from kernelopt.certificates.boxes import known_boxes
+from kernelopt.certificates.lower.minorants import relaxation
 from tests.problems import labels, points, solved, stack
 
 N, SMALL = 8, 6
@@ -301,6 +304,15 @@ def optimum(name):
 def made(name):
     problem = LEARNING[name][0](Library) if name in LEARNING else PLAIN[name]()[0]
     return Made(problem, optimum(name))
+
+
+def relaxed_value(structure, below, **options):
+    """The minimum with the positive parts of minorants in the place of risks, by cvxpy and Clarabel."""
+    problem = relaxation(structure, below, known_boxes(structure))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        problem.solve(solver=cp.CLARABEL, **options)
+    return float(problem.value)
 
 
 def encloses(certificate, value, slack=SOLVER_ERROR):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from fractions import Fraction
 
 import cvxpy as cp
@@ -11,16 +10,16 @@ import pytest
 import scipy.sparse as sp
 
 import kernelopt as ko
-from kernelopt.certificates.boxes import known_boxes
 from kernelopt.certificates.lower import choices
 from kernelopt.certificates.lower import minorants as sources
 from kernelopt.certificates.lower.closed import best_multiple, closed_bound
-from kernelopt.certificates.lower.minorants import minorants, relaxation
+from kernelopt.certificates.lower.minorants import minorants
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.dual_lengths import shortfall
 from kernelopt.structure.learning import read_parts
 from kernelopt.structure.powers import read_power
 from kernelopt.structure.structure import Structure
+from tests.certificates.cases import relaxed_value
 from tests.every import every
 from tests.exact_fractions import exact
 
@@ -84,14 +83,6 @@ def alphas_of(structure):
     return [best, best * (1 + 1e-4 * rng.normal(size=10)), best / 2, 1.3 * best, Y / 10, rng.normal(size=10)]
 
 
-def relaxed_value(structure, below):
-    problem = relaxation(structure, below, known_boxes(structure))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        problem.solve(solver=cp.CLARABEL, **TIGHT)
-    return float(problem.value)
-
-
 CASES = [("priced", name) for name in CLOSED_PRICES] + [("bounded", name) for name in SETS]
 
 
@@ -110,7 +101,7 @@ def test_the_closed_bound_is_the_minimum_of_the_relaxation(kind, name):
         alpha = alphas[k]
         below = minorants(structure, [alpha])
         found = max(closed_bound(structure, below).value, 0.0)
-        wanted = relaxed_value(structure, below)
+        wanted = relaxed_value(structure, below, **TIGHT)
         assert found <= wanted + 1e-6 * scale
         assert found >= wanted - 1e-6 * scale
         if k == 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 
 import cvxpy as cp
@@ -11,13 +10,13 @@ import pytest
 
 import kernelopt as ko
 from formulations import similarity
-from kernelopt.certificates.boxes import known_boxes
 from kernelopt.certificates.gap import floor
 from kernelopt.certificates.lower import choices
-from kernelopt.certificates.lower.minorants import minorants, relaxation
+from kernelopt.certificates.lower.minorants import minorants
 from kernelopt.certificates.lower.near import NearRelaxation, near_bound
 from kernelopt.structure.nearness import read_nearness
 from kernelopt.structure.structure import Structure
+from tests.certificates.cases import relaxed_value
 
 RNG = np.random.default_rng(0)
 N = 9
@@ -57,15 +56,6 @@ def kernels(structure):
     return [np.asarray(block.piece.variable.value) for block in read_nearness(structure).blocks]
 
 
-def relaxed_value(structure, alpha):
-    """The minimum of the relaxation at alpha by a conic solver, an independent computation."""
-    problem = relaxation(structure, minorants(structure, [alpha]), known_boxes(structure))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        problem.solve(solver=cp.CLARABEL)
-    return float(problem.value)
-
-
 @pytest.mark.parametrize("builder", BUILDERS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_bound_is_the_minimum_of_the_relaxation(kind, builder):
@@ -78,7 +68,7 @@ def test_the_bound_is_the_minimum_of_the_relaxation(kind, builder):
     noise = np.random.default_rng(1).normal(size=Y.size)
     for alpha in (solution.alpha, 0.9 * solution.alpha * (1 + 0.05 * noise), 0.3 * solution.alpha):
         relaxed = NearRelaxation(read_nearness(structure), alpha, kernels(structure))
-        found, wanted = near_bound(structure, alpha), relaxed_value(structure, alpha)
+        found, wanted = near_bound(structure, alpha), relaxed_value(structure, minorants(structure, [alpha]))
         forms = [np.vdot(P, X) for P, X in zip(relaxed.P, kernels(structure), strict=True)]
         assert relaxed.gain - sum(forms) > 0.01
         assert found.value <= wanted + 1e-6 * abs(wanted)

@@ -77,6 +77,11 @@ def claims_of(facts):
     return [float.fromhex(facts["witness"][claim]) for claim in ("lower", "upper")]
 
 
+def proved(path):
+    """Return the bounds that the checker proves, in fractions."""
+    return check.bounds(*check.opened(path.read_bytes()))
+
+
 @pytest.mark.parametrize("name", LEARNING)
 def test_certificates_are_valid_and_as_tight_as_the_solution(name, saved):
     certificate, value, path, facts, _ = saved(name)
@@ -86,11 +91,7 @@ def test_certificates_are_valid_and_as_tight_as_the_solution(name, saved):
     size = max(1.0, abs(value))
     assert lower <= upper and upper - lower <= 1e-5 * size
     assert lower <= certificate.upper + 1e-9 * size and certificate.lower - 1e-9 * size <= upper
-
-
-def proved(path):
-    """Return the bounds that the checker proves, in fractions."""
-    return check.bounds(*check.opened(path.read_bytes()))
+    assert all(isinstance(bound, Fraction) for bound in proved(path))  # a double would be rounded
 
 
 @pytest.mark.parametrize("name", OPTIMA)

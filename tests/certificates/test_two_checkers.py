@@ -6,15 +6,13 @@
 import hashlib
 import resource
 import struct
-import time
 import tracemalloc
 
 import numpy as np
-import pytest
 
 from kernelopt.certificates import check
 from tests.certificates.forgeries import SEAL, members_of, packed, sealed, text
-from tests.certificates.judging import second_opinion
+from tests.certificates.saved import verdict
 from tests.every import every
 
 LONG = "7" * 20_000
@@ -48,21 +46,6 @@ def problem(n=0, columns=1, rows=0, ball=None, order=0):
     witness["mix"] = [["0"] * columns] * bool(order)
     witness["names"] = {"columns": ["x"] * columns, "rows": ["row"] * rows}
     return {"statement": statement, "witness": witness}, arrays
-
-
-@pytest.fixture
-def target(tmp_path):
-    return tmp_path / "forged.npz"
-
-
-def verdict(path):
-    """Return the verdict of both; each takes less than a few seconds."""
-    began = time.process_time()
-    valid, said = check.verdict(path)
-    first = time.process_time() - began
-    second_opinion(path, valid, said)
-    assert first < 5 and time.process_time() - began - first < 5
-    return valid, said
 
 
 def sealed_again(target, raw):
