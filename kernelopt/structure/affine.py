@@ -31,6 +31,10 @@ class Affine(NamedTuple):
     constant: Array
     matrices: dict[cp.Variable, sp.csr_array]
 
+    def gradient(self, variable: cp.Variable) -> Array:
+        """Return the gradient of a scalar map by one variable: a row of A_v, or zeros."""
+        return np.asarray(self.over([variable]).toarray()[0])
+
     def over(self, variables: Sequence[cp.Variable]) -> sp.csr_array:
         """Return the coefficients of some variables, one after the other."""
         size = self.constant.size
