@@ -172,19 +172,15 @@ class Control(Call):
         """The distance upper - lower at which the gap meets the tolerance."""
         return self.tol * max(abs(self.upper), self.floor)
 
-    @property
-    def stalled(self) -> bool:
-        """Whether the last `Patience.stall` reports have hardly reduced upper - lower."""
+    def stall(self) -> bool:
+        """Say that the bounds no longer come nearer, if the last reports show it; return whether they do."""
         if self.iterations <= PATIENCE.stall:
             return False
-        distances = [self._history[k][2] - self._history[k][1] for k in (-1 - PATIENCE.stall, -1)]
-        return bool(distances[1] > (1 - PATIENCE.progress) * distances[0])
-
-    def stall(self) -> bool:
-        """Say that the bounds no longer come nearer, if they do not; return whether they do not."""
-        if self.stalled:
+        before, now = (self._history[k][2] - self._history[k][1] for k in (-1 - PATIENCE.stall, -1))
+        stalled = bool(now > (1 - PATIENCE.progress) * before)
+        if stalled:
             self.stopped = STALLED
-        return self.stalled
+        return stalled
 
     def running(self, method: str, certification: float = 0.0, budget: float = np.inf) -> Control:
         """Start the clock of a method that may take `budget` seconds; return the control, as a context.
@@ -271,12 +267,14 @@ class Control(Call):
         self.lower, self.upper = max(lower, self.lower), min(upper, self.upper)
         self._known = low, high = max(self.lower, self._known[0]), min(self.upper, self._known[1])
         self._history.append((self.seconds, *((-high, -low) if self.maximize else (low, high))))
+        gap = self.gap
+        met = bool(gap <= self.tol)
         if self.checkpoint is not None and state is not None:
-            self.checkpoint.offer(self.method, state, last=self.gap <= self.tol or self.out_of_time)
-        self._notify(point, more)
-        if self.out_of_time and self.gap > self.tol:
+            self.checkpoint.offer(self.method, state, last=met or self.out_of_time)
+        self._notify(point, gap, more)
+        if not met and self.out_of_time:
             self._record_deadline()
-        return bool(self.gap <= self.tol) or bool(self.stopped)
+        return met or bool(self.stopped)
 
     def _record_deadline(self) -> None:
         if self.time_limit is not None and self._deadline <= self._budget_end:
@@ -286,10 +284,10 @@ class Control(Call):
         else:
             self.stopped = "it took longer than predicted"
 
-    def _notify(self, point: Any, more: dict[str, Any]) -> None:
-        _, lower, upper = self._history[-1]
+    def _notify(self, point: Any, gap: float, more: dict[str, Any]) -> None:
+        seconds, lower, upper = self._history[-1]
         line = f"{self.method}: iteration {self.iterations}, {lower:.8g} <= optimum <= {upper:.8g}"
-        line += f", gap {self.gap:.1e}, {self.seconds:.1f} s"
+        line += f", gap {gap:.1e}, {seconds:.1f} s"
         if self.verbose:
             self._progress.print(line + "".join(listed(self.details)))
         else:
@@ -299,10 +297,10 @@ class Control(Call):
         report = {
             "method": self.method,
             "iteration": self.iterations,
-            "seconds": self.seconds,
+            "seconds": seconds,
             "lower": lower,
             "upper": upper,
-            "gap": self.gap,
+            "gap": gap,
             "point": deepcopy(point),
             **more,
         }

@@ -100,6 +100,8 @@ class MethodSequence:
     Attributes
     ----------
     best : Result or None
+    met : bool
+        Whether its gap meets the tolerance.
     failure : KerneloptError or None
         The error of the first method that raised one.
     overtime : Candidate or None
@@ -109,13 +111,9 @@ class MethodSequence:
     def __init__(self, structure: Structure, control: Control) -> None:
         self.structure, self.control = structure, control
         self.best: Result | None = None
+        self.met = False
         self.failure: KerneloptError | None = None
         self.overtime: Candidate | None = None
-
-    @property
-    def met(self) -> bool:
-        """Whether the tolerance is met."""
-        return self.best is not None and self.best.certificate.gap <= self.control.tol
 
     @property
     def done(self) -> bool:
@@ -185,6 +183,7 @@ class MethodSequence:
         rounded = ROUNDED if control.gap <= control.tol < certificate.gap else ""
         found = Result(method, outcome, certificate, control.stopped or rounded)
         self.best = found if self.best is None else better_result(structure, self.best, found)
+        self.met = self.best.certificate.gap <= control.tol
         control.start = self.best.outcome
 
     def conclude(self, candidate: Candidate) -> None:

@@ -64,7 +64,7 @@ def certify_outcome(structure: Structure, outcome: Outcome, control: Control) ->
         if given is not None:
             began = control.seconds
             best = certificate_at(structure, outcome.point, choices, given=given)
-            worse = structure.sign * attained(structure, best) - control.upper
+            worse = minimised(structure, best)[1] - control.upper
             if best.gap <= control.tol and not worse > PATIENCE.value_share * control.allowed:
                 return best
             if control.hurried and best.feasible:  # training may take longer than the second that is left
@@ -151,25 +151,28 @@ def attained(structure: Structure, certificate: Certificate) -> float:
     return certificate.lower if structure.maximize else certificate.upper
 
 
+def minimised(structure: Structure, certificate: Certificate) -> tuple[float, float]:
+    """Return the lower bound and the value of the minimisation; a maximum is minus a minimum."""
+    sides = certificate.lower, certificate.upper
+    return (-sides[1], -sides[0]) if structure.maximize else sides
+
+
 def with_better_bound(structure: Structure, certificate: Certificate, lower: float) -> Certificate:
     """Return the certificate with `lower` as its bound by duality, if that is a better bound.
 
-    The bound by duality is the lower bound of a minimisation. For a maximisation it is the upper bound, and
-    `lower` bounds minus the objective. A lower bound above the value of the point is not used: by their
-    rounding errors two bounds may cross.
+    The bound by duality is the lower bound of the minimisation. A lower bound above the value of the point is
+    not used: by their rounding errors two bounds may cross.
     """
-    if structure.maximize and certificate.lower <= -lower < certificate.upper:
-        return replace(certificate, upper=-lower)
-    if not structure.maximize and certificate.lower < lower <= certificate.upper:
-        return replace(certificate, lower=lower)
-    return certificate
+    bound, value = minimised(structure, certificate)
+    if not bound < lower <= value:
+        return certificate
+    return replace(certificate, upper=-lower) if structure.maximize else replace(certificate, lower=lower)
 
 
 def combined_certificate(structure: Structure, one: Certificate, two: Certificate) -> Certificate:
     """Return the certificate with the better value, with the better of the two bounds by duality."""
-    first = structure.sign * attained(structure, one) <= structure.sign * attained(structure, two)
-    best, other = (one, two) if first else (two, one)
-    certificate = with_better_bound(structure, best, -other.upper if structure.maximize else other.lower)
+    best, other = sorted((one, two), key=lambda found: minimised(structure, found)[1])
+    certificate = with_better_bound(structure, best, minimised(structure, other)[0])
     if certificate is best:
         return best
     assumes = tuple(dict.fromkeys(best.assumes + other.assumes))

@@ -231,7 +231,10 @@ def solve_with(
             with control:
                 chosen, control.alternatives = candidates(structure, method, own, taken)
                 warn_of_formulation(structure)
-            return drive(structure, [programmed(c, programme) for c in chosen], control)
+            for k, each in enumerate(chosen):
+                if isinstance(each.method, Exact):
+                    chosen[k] = replace(each, method=replace(each.method, programme=programme))
+            return drive(structure, chosen, control)
     finally:  # last of all: a second Ctrl-C must not interrupt the exit of the limit of threads
         control.close()
 
@@ -256,13 +259,6 @@ def sizes(structure: Structure) -> tuple[int, int]:
     kernels = [K for term in structure.risks for K in term.kernels]
     stacks = {id(grams): len(grams) for K in kernels for _, grams in terms(K) or ()}
     return sum(stacks.values()), max((K.shape[0] for K in kernels), default=0)
-
-
-def programmed(candidate: Candidate, programme: Programme | None) -> Candidate:
-    """Return a candidate whose method "exact" solves the programme."""
-    if programme is None or not isinstance(candidate.method, Exact):
-        return candidate
-    return replace(candidate, method=replace(candidate.method, programme=programme))
 
 
 def register_method(method: Method) -> None:
