@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from importlib import import_module
 from inspect import isabstract
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -73,28 +73,15 @@ def installed(kind: Kind) -> dict[str, Any]:
     return own | {point.name: found for point, found in subclasses(group, base, own)}
 
 
-class Listed(NamedTuple):
-    """A line of `kernelopt list`.
-
-    Attributes
-    ----------
-    kind, name, package : str
-    summary : str
-        The first line of the docstring.
-    takes, reference : str
-        Of formulations: the data beside kernels, and the paper with its theorem. Empty for other kinds.
-    """
-
-    kind: Kind
-    name: str
-    package: str
-    summary: str
-    takes: str = ""
-    reference: str = ""
-
-
-def listed(kind: Kind) -> list[Listed]:
+def listed(kind: Kind) -> list[dict[str, str]]:
     """Return what is installed of a kind, as lines of `kernelopt list`.
+
+    Returns
+    -------
+    list of dicts
+        With the keys kind, name, package and summary, the first line of the docstring; of formulations also
+        takes, the data beside kernels, and reference, the paper with its theorem, which are empty for other
+        kinds.
 
     Warns
     -----
@@ -105,10 +92,10 @@ def listed(kind: Kind) -> list[Listed]:
     for name, item in installed(kind).items():
         described = item.build if kind == "formulations" else type(item) if kind == "methods" else item
         package = described.__module__.partition(".")[0]
-        line = Listed(kind, name, package, (described.__doc__ or "").strip().partition("\n")[0])
-        if isinstance(item, Entry):
-            line = line._replace(takes=item.takes, reference=reference_of(item))
-        lines.append(line)
+        summary = (described.__doc__ or "").strip().partition("\n")[0]
+        entry = isinstance(item, Entry)
+        more = {"takes": item.takes if entry else "", "reference": reference_of(item) if entry else ""}
+        lines.append({"kind": kind, "name": name, "package": package, "summary": summary, **more})
     return lines
 
 

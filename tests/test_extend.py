@@ -131,9 +131,9 @@ def test_it_is_found_and_listed(outsider, kind):
     name = NAMES[kind]
     found = installed(kind)
     assert next(iter(found)) != name and name in found
-    (line,) = [line for line in listed(kind) if line.name == name]
-    assert line.package == "outsider" and len(line.summary) > 10
-    assert {line.package for line in listed(kind)} <= {"kernelopt", "formulations", "outsider"}
+    (line,) = [line for line in listed(kind) if line["name"] == name]
+    assert line["package"] == "outsider" and len(line["summary"]) > 10
+    assert {line["package"] for line in listed(kind)} <= {"kernelopt", "formulations", "outsider"}
 
 
 LOSS_VALUE = 2 * (0.25 + 0.75)

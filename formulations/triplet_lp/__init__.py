@@ -7,12 +7,11 @@ References
 .. [1] Fung, Rosales, Rao, "Feature Selection and Kernel Design via Linear Programming", IJCAI 2007.
 """
 
-from formulations.triplet_lp.feature_selection import feature_selection
+from formulations.triplet_lp.feature_selection import feature_selection, selected
 from formulations.triplet_lp.gamma1_max import gamma1_max
 from formulations.triplet_lp.kernel_design import kernel_design
 from formulations.triplet_lp.planted import CATALOGUE
 from formulations.triplet_lp.regularization_path import Path, regularization_path
-from formulations.triplet_lp.selected import selected
 
 __all__ = [
     "CATALOGUE",

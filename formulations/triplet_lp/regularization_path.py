@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
 from formulations.triplet_lp.comparison_data import ComparisonData, Cone, comparison_data
+from formulations.triplet_lp.feature_selection import used_groups
 from formulations.triplet_lp.gamma1_max import least_price
 from formulations.triplet_lp.method.column_generation import Columns
 from formulations.triplet_lp.method.problem import zero_is_optimal
 from formulations.triplet_lp.programme import triplet_formulation
-from formulations.triplet_lp.selected import used_groups
 from kernelopt.extend import DEFAULT_TOL, Array, as_list, positive, whole
 
 VANISHING = 1e-9  # gamma1_max below this share of its value without a cone is zero up to rounding

@@ -15,7 +15,7 @@ from kernelopt.cli.usage import Parser
 from kernelopt.errors import PackageWarning
 from kernelopt.validation.messages import suggestion
 
-COLUMNS = {  # headings and the fields of `Listed`, for formulations and for all else
+COLUMNS = {  # headings and the keys of a line, for formulations and for all else
     False: {"kind": "kind", "name": "name", "package": "package", "what it is": "summary"},
     True: {"formulation": "name", "takes": "takes", "reference": "reference", "what it is": "summary"},
 }
@@ -39,11 +39,11 @@ def run(options: argparse.Namespace) -> int:
         warnings.simplefilter("always", PackageWarning)
         found = [line for kind in KINDS if kind in (options.kind or KINDS) for line in listed(kind)]
     output = Output(options.json)
-    output.document({"installed": [line._asdict() for line in found]})
+    output.document({"installed": found})
     for formulations, columns in COLUMNS.items():
-        lines = [line for line in found if (line.kind == "formulations") == formulations]
+        lines = [line for line in found if (line["kind"] == "formulations") == formulations]
         if lines:
-            output.table([*columns], [[getattr(line, field) for field in columns.values()] for line in lines])
+            output.table([*columns], [[line[field] for field in columns.values()] for line in lines])
             output.line("")
     for warning in left_out:
         say(warning.message)

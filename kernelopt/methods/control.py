@@ -72,10 +72,6 @@ def listed(details: dict[str, Any]) -> Iterator[str]:
         yield f", {name} {shown:.3g}" if isinstance(shown, float) else f", {name} {shown}"
 
 
-class CallerStopped(Stopped):
-    """The callback raised StopIteration, which would end any generator on the way to the caller."""
-
-
 class Control(Call):
     """The best bounds of one call, its clock, and its callback.
 
@@ -307,18 +303,13 @@ class Control(Call):
         try:
             self.callback(report)
         except StopIteration as stop:
-            raise CallerStopped from stop
+            self.stopped, self.ended_by_caller, self.hurried = "the callback ended it", True, True
+            raise Stopped from stop
 
     def record_end(self, error: BaseException) -> None:
-        """Record what ended the work: Ctrl-C, the callback or the clock."""
+        """Record what ended the work: Ctrl-C, or the clock unless the caller has ended the call before."""
         if isinstance(error, KeyboardInterrupt):
             super().record_end(error)
-            self.stopped = "it was interrupted"
-        elif isinstance(error, CallerStopped):
-            self.stopped = "the callback ended it"
-        elif self.hurried:  # the caller has ended the call before; now the clock ends its certificate
-            return
-        else:
+            self.stopped, self.ended_by_caller, self.hurried = "it was interrupted", True, True
+        elif not self.hurried:
             self._record_deadline()
-            return
-        self.ended_by_caller = self.hurried = True

@@ -20,23 +20,9 @@ import kernelopt as ko
 from formulations.triplet_lp.comparison_data import ComparisonData
 from formulations.triplet_lp.method.multipliers import cut, value
 from formulations.triplet_lp.method.problem import TripletProgramme, matched
+from formulations.triplet_lp.method.settings import SETTINGS
 from kernelopt.errors import Stopped
 from kernelopt.extend import Array, Cost, Method, Outcome, check, register_method
-
-
-@dataclass(frozen=True)
-class Tuned:
-    """The tuned numbers of column generation."""
-
-    # relative to the terms of K_ii: ten times what the tolerance of HiGHS below leaves
-    violated: float = 1e-9
-    accuracy: float = 1e-10  # tolerances of HiGHS: the smallest that it takes, and its default
-    usual: float = 1e-7
-    smallest_entry: float = 1e-12  # of the matrix of HiGHS, the smallest that it takes; its default is 1e-9
-    rounds: int = 500  # an end to the loop; what is still violated then is made up for in the certificate
-
-
-TUNED = Tuned()
 
 
 class Columns:
@@ -52,7 +38,7 @@ class Columns:
         self.highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         self.highs.setOptionValue("output_flag", False)
         self.highs.setOptionValue("parallel", "off")  # the number of threads must be the first HiGHS's
-        self.highs.setOptionValue("small_matrix_value", TUNED.smallest_entry)
+        self.highs.setOptionValue("small_matrix_value", SETTINGS.smallest_entry)
         m, F, infinity = data.m, data.F, highspy.kHighsInf
         right = data.gamma2 * data.q
         for lower, upper in [*zip(right, right, strict=True), *[(-infinity, gamma1 or 0.0)] * F]:
@@ -92,7 +78,7 @@ class Columns:
 
     def solve(self, ended: Callable[[], bool] = lambda: False) -> None:
         """Generate columns until no row of dominance is violated, or until `ended` says so after a round."""
-        for _ in range(TUNED.rounds):
+        for _ in range(SETTINGS.rounds):
             self._run()
             self.rounds += 1
             if ended() or not self._violated():
@@ -111,7 +97,7 @@ class Columns:
 
     def _run(self) -> None:
         """Solve from the last basis; where that fails, from none and to the default tolerances of HiGHS."""
-        for accuracy in (TUNED.accuracy, TUNED.usual):
+        for accuracy in (SETTINGS.accuracy, SETTINGS.usual_accuracy):
             for kind in ("primal", "dual"):
                 self.highs.setOptionValue(f"{kind}_feasibility_tolerance", accuracy)
             self.highs.run()
@@ -130,7 +116,7 @@ class Columns:
         if data.cone != "dominant" or not len(data.off):
             return False
         alpha = self.weights
-        failing = np.flatnonzero(data.dominance(alpha) < -TUNED.violated * data.scale(alpha))
+        failing = np.flatnonzero(data.dominance(alpha) < -SETTINGS.violated * data.scale(alpha))
         signs = data.of_pairs(-np.sign(data.off @ alpha))
         self.cut(sp.hstack([sp.eye_array(data.points.size), signs], format="csr")[failing])
         return bool(failing.size)

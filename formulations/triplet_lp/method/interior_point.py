@@ -12,9 +12,10 @@ import numpy as np
 
 import kernelopt as ko
 from formulations.triplet_lp.comparison_data import ComparisonData
-from formulations.triplet_lp.method.multipliers import TOLERANCES, cut, value
+from formulations.triplet_lp.method.multipliers import cut, value
 from formulations.triplet_lp.method.problem import TripletProgramme, matched
-from formulations.triplet_lp.method.rows import TUNED, Normal, Rows
+from formulations.triplet_lp.method.rows import Normal, Rows
+from formulations.triplet_lp.method.settings import SETTINGS
 from kernelopt.extend import FLOOR_SHARE, Array, Cost, Method, Outcome, check, register_method
 
 
@@ -65,8 +66,8 @@ class Orthant:
 
     def correction(self, mu: float, y: Array, z: Array) -> Array:
         """Return what a target changes by for products that are nearer to mu than y z."""
-        moved = np.clip(y * z, TUNED.small * mu, TUNED.large * mu) - y * z
-        return np.asarray(np.maximum(moved, -TUNED.large * mu) / self.v)
+        moved = np.clip(y * z, SETTINGS.small * mu, SETTINGS.large * mu) - y * z
+        return np.asarray(np.maximum(moved, -SETTINGS.large * mu) / self.v)
 
 
 class Semidefinite:
@@ -85,10 +86,10 @@ class Semidefinite:
 
     def __init__(self, data: ComparisonData, price: float) -> None:
         n, m = data.points.size, data.m
-        check(TUNED.setup * n**3)
+        check(SETTINGS.setup * n**3)
         kernels = np.ascontiguousarray(data.cone_entries.T).reshape(m, n, n)
         _, values, vectors = np.linalg.svd(np.linalg.qr(kernels.reshape(m * n, n), mode="r"))
-        self.V = vectors[values > TUNED.null * values.max(initial=0.0)].T
+        self.V = vectors[values > SETTINGS.null * values.max(initial=0.0)].T
         self.kernels, self.one = self.V.T @ kernels @ self.V, np.eye(self.V.shape[1])
         self.y, self.z = data.margin * self.one, price * self.one
 
@@ -206,13 +207,13 @@ class Newton:
         mu = max(after / gap, 0.0) ** 3 * gap / count
         targets = [target(cone, mu, *d) for cone, *d in zip(self.cones, step.dy, step.dz, strict=True)]
         step = self.step(targets)
-        for _ in range(TUNED.corrections):
-            if min(step.primal, step.dual) > TUNED.short:
+        for _ in range(SETTINGS.corrections):
+            if min(step.primal, step.dual) > SETTINGS.short:
                 break
-            moved = zip(self.cones, targets, self.after(step, TUNED.reach), strict=True)
+            moved = zip(self.cones, targets, self.after(step, SETTINGS.reach), strict=True)
             targets = [t + cone.correction(mu, *products) for cone, t, products in moved]
             longer = self.step(targets)
-            if longer.primal + longer.dual < step.primal + step.dual + TUNED.gain:
+            if longer.primal + longer.dual < step.primal + step.dual + SETTINGS.gain:
                 break
             step = longer
         self.p = self.p + step.primal * step.p
@@ -237,7 +238,10 @@ class Newton:
         dy = [cone.image(p) + cone.shortfall for cone in self.cones]
         dz = [t - d for t, d in zip(targets, dy, strict=True)]
         primal, dual = (
-            min(1.0, *(TUNED.fraction * cone.longest(d) for cone, d in zip(self.cones, changes, strict=True)))
+            min(
+                1.0,
+                *(SETTINGS.fraction * cone.longest(d) for cone, d in zip(self.cones, changes, strict=True)),
+            )
             for changes in (dy, dz)
         )
         return Step(p, dy, dz, primal, dual)
@@ -273,7 +277,7 @@ class InteriorPointMethod(Method):
         operations = 1.3 * m**2 * pairs + m**3
         if data.cone == "psd":
             operations += 4 * m * n**3 + m**2 * n**2
-        return Cost(TUNED.usual * (2e-3 + 1e-7 * (data.T + pairs) + 1e-10 * operations))
+        return Cost(SETTINGS.usual_iterations * (2e-3 + 1e-7 * (data.T + pairs) + 1e-10 * operations))
 
     def run(self, match: TripletProgramme, control: Any) -> Outcome | None:
         data, gamma1 = match.data, match.gamma1
@@ -281,21 +285,21 @@ class InteriorPointMethod(Method):
         iterate.restore(control.resumed)
         # For a larger gap the certificate of "psd" solves a conic programme, which takes longer than two more
         # iterations.
-        tol = min(control.tol, TOLERANCES.loose / 2) if data.cone == "psd" else control.tol
+        tol = min(control.tol, SETTINGS.loose / 2) if data.cone == "psd" else control.tol
         with control:
-            for _ in range(TUNED.most):
+            for _ in range(SETTINGS.most_iterations):
                 alpha, y = iterate.alpha, iterate.multipliers
                 inside = data.depth(alpha).min() >= 0
                 upper = min(data.value(alpha, gamma1), at_zero) if inside else at_zero
                 lower = value(data, gamma1, cut(data, y))
                 control.report(lower, upper, point=alpha, proof=y, state=iterate.state)
-                small = TUNED.enough * tol * max(upper, FLOOR_SHARE * at_zero)
+                small = SETTINGS.enough * tol * max(upper, FLOOR_SHARE * at_zero)
                 if control.stopped or control.gap <= tol or iterate.gap() <= small:
                     break
-                check(TUNED.passes * iterate.rows.h.size)
+                check(SETTINGS.passes * iterate.rows.h.size)
                 try:
                     with np.errstate(all="ignore"):  # numbers that are not finite are refused by the factors
-                        if not iterate.iterate() > TUNED.stuck:
+                        if not iterate.iterate() > SETTINGS.stuck:
                             break
                 except (np.linalg.LinAlgError, ValueError):  # a matrix is singular to the working precision
                     break

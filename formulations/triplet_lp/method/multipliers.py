@@ -7,7 +7,6 @@ none: one number for each of the `rows` of `ComparisonData`.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,39 +14,9 @@ import scipy.sparse as sp
 
 from formulations.numbers import numbers
 from formulations.triplet_lp.comparison_data import ComparisonData
+from formulations.triplet_lp.method.settings import SETTINGS
 from kernelopt.errors import Stopped
-from kernelopt.extend import DEFAULT_TOL, Array, check
-
-
-@dataclass(frozen=True)
-class Tolerances:
-    """The tuned numbers of the bounds."""
-
-    # a multiplier farther than this from its bounds is free; tried in turn
-    free_margins: tuple[float, ...] = (1e-7, 1e-5, 1e-3)
-    close: float = 1e-6  # sums within this of gamma1 count as equal to it: what conic solvers leave
-    # a bound within this share of rho sum(u), its value where z is small, needs no balancing
-    tight: float = 1e-8
-    small_loss: float = 0.1  # nor does one that differs from rho sum(u) by less than this share of the gap
-    # relative to the terms of a sum: what thousands of roundings of doubles can add up to
-    round_off: float = 1e-12
-    balancing: float = 1.5e-7  # seconds for each entry of the kernels, measured
-    eigenpairs: float = 2e-10  # seconds over n^3 of an eigendecomposition, measured
-    seconds: float = 1e-5  # a few operations of fractions
-    # relative to the terms: exceeds the rounding error of a sum of some hundred terms
-    cone_round_off: float = 1e-13
-    # a tenth of the default tolerance: for a larger gap the general bound is computed too, and zero weights
-    # are optimal if their objective is this near to the lower bound
-    loose: float = DEFAULT_TOL / 10
-    # Shares of the largest weight. A smaller weight counts as an error of the solver, and is set to zero. The
-    # shares are the tolerances of solvers from tight to loose, and are tried in this order.
-    nearly_zero: tuple[float, ...] = (1e-9, 1e-6, 1e-4)
-    # Weights are not used if the terms alpha_p K_p(i, i) exceed this multiple of the margin: the rounding
-    # error of their sum, `cone_round_off` times them, would be above 1e-6 of the margin.
-    largest_terms: float = 1e7
-
-
-TOLERANCES = Tolerances()
+from kernelopt.extend import Array, check
 
 
 def best_multipliers(
@@ -60,10 +29,10 @@ def best_multipliers(
     y = cut(data, read(data, given))
     best, most = (value(data, gamma1, y), y), data.margin * y[: data.T].sum()
     with suppress(Stopped):  # at the time limit the best so far stands
-        for margin in TOLERANCES.free_margins:
-            if most - best[0] <= max(TOLERANCES.tight * most, TOLERANCES.small_loss * (upper - best[0])):
+        for margin in SETTINGS.free_margins:
+            if most - best[0] <= max(SETTINGS.tight * most, SETTINGS.small_loss * (upper - best[0])):
                 break
-            check(TOLERANCES.balancing * data.cone_entries.size)
+            check(SETTINGS.balancing * data.cone_entries.size)
             other = balanced(data, gamma1, y, margin)
             bound = value(data, gamma1, other)
             best = (bound, other) if bound > best[0] else best
@@ -88,7 +57,7 @@ def cut(data: ComparisonData, y: Array) -> Array:
     n = data.points.size
     u, cone = np.clip(y[: data.T], 0.0, 1.0), y[data.T :]
     if data.cone == "psd":
-        check(TOLERANCES.eigenpairs * n**3)
+        check(SETTINGS.eigenpairs * n**3)
         values, vectors = np.linalg.eigh(cone.reshape(n, n))
         cone = ((vectors * np.maximum(values, 0.0)) @ vectors.T).ravel()
     elif data.cone == "dominant":
@@ -111,7 +80,7 @@ def value(data: ComparisonData, gamma1: float, y: Array) -> float:
             break
         group = data.groups == f
         terms = data.gamma2 * np.abs(data.q[group]) + np.abs(y) @ np.abs(data.rows[:, group])
-        if sizes[f] > gamma1 + TOLERANCES.round_off * terms.sum():
+        if sizes[f] > gamma1 + SETTINGS.round_off * terms.sum():
             return bound * (gamma1 / float(sizes[f]))
     return bound
 
@@ -126,9 +95,9 @@ def balanced(data: ComparisonData, gamma1: float, y: Array, margin: float) -> Ar
     z = data.z(y)
     sizes = data.group_sizes(z)
     share = np.where(sizes > gamma1, gamma1 / np.where(sizes > 0, sizes, 1.0), 1.0)[data.groups]
-    active = (sizes > gamma1 - TOLERANCES.close * max(1.0, gamma1))[data.groups]
+    active = (sizes > gamma1 - SETTINGS.close * max(1.0, gamma1))[data.groups]
     if data.cone == "nonnegative":
-        active &= z > -TOLERANCES.close
+        active &= z > -SETTINGS.close
     moves = free_directions(data, y, margin)
     y = y + moves @ np.linalg.lstsq((moves.T @ data.rows[:, active]).T, ((share - 1) * z)[active])[0]
     if data.cone != "psd" or data.gamma2 == 0:

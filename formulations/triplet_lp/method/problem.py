@@ -14,7 +14,8 @@ import numpy as np
 import kernelopt as ko
 from formulations.numbers import numbers
 from formulations.triplet_lp.comparison_data import ComparisonData
-from formulations.triplet_lp.method.multipliers import TOLERANCES, best_multipliers
+from formulations.triplet_lp.method.multipliers import best_multipliers
+from formulations.triplet_lp.method.settings import SETTINGS
 from formulations.triplet_lp.method.statement import Source
 from kernelopt.errors import Stopped
 from kernelopt.extend import FLOOR_SHARE, Array, BoundedProblem, Outcome
@@ -24,7 +25,7 @@ def in_cone(data: ComparisonData, alpha: Array) -> Array:
     """Return weights in the cone near `alpha`, or zero weights if none are found."""
     if data.cone == "nonnegative":
         return np.maximum(alpha, 0.0)
-    if data.depth(alpha).min() >= -TOLERANCES.cone_round_off * data.scale(alpha):
+    if data.depth(alpha).min() >= -SETTINGS.cone_round_off * data.scale(alpha):
         return alpha
     with suppress(Stopped):
         e = data.interior_weights()
@@ -36,9 +37,9 @@ def in_cone(data: ComparisonData, alpha: Array) -> Array:
     # fail.
     sizes = np.abs(alpha)
     for smallest in (-np.inf, 0.0):
-        for share in TOLERANCES.nearly_zero:
+        for share in SETTINGS.nearly_zero:
             near = np.where(sizes > share * sizes.max(), np.maximum(alpha, smallest), 0.0)
-            if data.depth(near).min() >= -TOLERANCES.cone_round_off * data.scale(near):
+            if data.depth(near).min() >= -SETTINGS.cone_round_off * data.scale(near):
                 return near
     return np.zeros(data.m)
 
@@ -91,11 +92,11 @@ class TripletProgramme(BoundedProblem):
         data, gamma1 = self.data, self.gamma1
         variables = {v.name(): v for v in self.variables()}
         alpha = in_cone(data, numbers(values.get(variables["alpha"].id), data.m))
-        if not data.scale(alpha) <= TOLERANCES.largest_terms * data.margin:  # round-off would decide
+        if not data.scale(alpha) <= SETTINGS.largest_terms * data.margin:  # round-off would decide
             alpha = np.zeros(data.m)
         upper, at_zero = data.value(alpha, gamma1), data.margin * data.T
         lower, y = best_multipliers(data, gamma1, multipliers, min(upper, at_zero))
-        is_zero = at_zero - lower <= TOLERANCES.loose * at_zero
+        is_zero = at_zero - lower <= SETTINGS.loose * at_zero
         if is_zero or not upper < at_zero:
             alpha, upper = np.zeros(data.m), at_zero
         if is_zero:
@@ -107,7 +108,7 @@ class TripletProgramme(BoundedProblem):
         # weights that violate constraints within `cone_round_off` can lower the objective. No such error is
         # at zero weights, whose objective is T times the margin. The optimum is not negative, and neither is
         # the lower bound.
-        lost = TOLERANCES.cone_round_off * (at_zero + data.T * data.scale(alpha))
+        lost = SETTINGS.cone_round_off * (at_zero + data.T * data.scale(alpha))
         short = Fraction(at_zero) < Fraction(data.margin) * data.T  # by the rounding of the product
         found = ko.Certificate(
             max(lower - lost, 0.0),
@@ -118,7 +119,7 @@ class TripletProgramme(BoundedProblem):
             floor=FLOOR_SHARE * at_zero,
             source=stated,
         )
-        if data.cone != "psd" or found.gap <= TOLERANCES.loose:
+        if data.cone != "psd" or found.gap <= SETTINGS.loose:
             return found
         with suppress(Stopped):  # at the time limit the bound in closed form stands
             other = ko.certify(cp.Problem(self.objective, self.constraints), point)  # by the general rules

@@ -11,37 +11,8 @@ import scipy.linalg as sl
 import scipy.sparse as sp
 
 from formulations.triplet_lp.comparison_data import ComparisonData
+from formulations.triplet_lp.method.settings import SETTINGS
 from kernelopt.extend import Array
-
-
-@dataclass(frozen=True)
-class Tuned:
-    """The tuned numbers of the interior-point method."""
-
-    ridge: float = 1e-14  # relative to the diagonal of the normal matrix: below its rounding errors
-    # of columns: only those on and left of the diagonal block are computed, 5/8 of the products
-    strips: int = 4
-    fraction: float = 0.9  # of the longest step
-    # Gondzio's corrections of centrality: measured on programmes of 500 to 20 000 triplets, they save a third
-    # of the iterations.
-    corrections: int = 3  # at most
-    short: float = 0.9  # a longer step is not corrected
-    gain: float = 0.02  # a correction is kept where it makes the sum of the two steps longer by this
-    reach: float = 0.3  # a correction aims at steps that are longer by this
-    small: float = 0.1  # products outside these multiples of their target are moved to them
-    large: float = 10.0
-    null: float = 1e-12  # singular values below this share of the largest belong to a common null space
-    # seconds over n^3, measured: singular values and orthogonal factors, which cannot be interrupted
-    setup: float = 1e-9
-    usual: int = 25  # iterations
-    most: int = 100
-    stuck: float = 1e-6  # shorter steps mean that rounding decides
-    # of the tolerance: at such a gap the residuals are rounding errors, and grow from then on
-    enough: float = 0.01
-    passes: float = 1e-6  # seconds for each row, measured: the factors, and the directions of an iteration
-
-
-TUNED = Tuned()
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +100,7 @@ class Normal:
         self.C = (half @ self.BT).toarray() + np.diag(1 / W[rows.own :])
         product = (weighted @ S - times(self.Q, 1 / self.E) @ self.QT) @ self.K
         lower = np.zeros((self.K.shape[1],) * 2)
-        for strip in np.array_split(np.arange(len(lower)), TUNED.strips):
+        for strip in np.array_split(np.arange(len(lower)), SETTINGS.strips):
             end = int(strip.max(initial=0)) + 1
             lower[strip, :end] = self.K[:, strip].T @ product[:, :end]
         self.H = np.tril(lower) + np.tril(lower, -1).T + self.J.T @ np.linalg.solve(self.C, self.J)
@@ -137,7 +108,7 @@ class Normal:
     def factor(self, more: Array | float) -> None:
         """Factor H plus what other constraints of the weights add to it."""
         self.H = self.H + more
-        self.H[np.diag_indices(len(self.H))] *= 1 + TUNED.ridge
+        self.H[np.diag_indices(len(self.H))] *= 1 + SETTINGS.ridge
         self.factored = sl.cho_factor(self.H)
 
     def solve(self, g: Array) -> Array:

@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from formulations.triplet_lp.comparison_data import ComparisonData
-from formulations.triplet_lp.method.multipliers import TOLERANCES
 from formulations.triplet_lp.method.rows import Rows
+from formulations.triplet_lp.method.settings import SETTINGS
 from kernelopt.extend import Array, Statement
 
 
@@ -34,7 +34,7 @@ class Source:
         """The predicted seconds: some operations in fractions for every kernel in every row."""
         data = self.data
         pairs = data.points.size**2 if data.cone == "dominant" else 0
-        return TOLERANCES.seconds * data.m * (data.T + data.F + pairs)
+        return SETTINGS.seconds * data.m * (data.T + data.F + pairs)
 
     def statement(self) -> Statement:
         """Return the programme, without a witness: its columns are eps, s, r and alpha, its rows are `Rows`.

@@ -166,7 +166,7 @@ def test_auto_takes_it_where_there_are_many_triplets(cone):
 
 def test_a_pass_that_is_predicted_to_take_longer_than_is_left_is_not_started(monkeypatch):
     """The bounds of the last iterate come back."""
-    monkeypatch.setattr(interior_point, "TUNED", replace(interior_point.TUNED, passes=1e6))
+    monkeypatch.setattr(interior_point, "SETTINGS", replace(interior_point.SETTINGS, passes=1e6))
     formulation = formulated(*DATA["semidefinite"](0, 9, 14), gamma1=0.3, gamma2=0.05)
     with pytest.warns(ConvergenceWarning):
         solution = formulation.solve("interior-point", time_limit=20.0)
