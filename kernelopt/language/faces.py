@@ -52,11 +52,12 @@ def restricted_to_range(K: cp.Expression, Q: Array) -> cp.Expression:
 
 def facial_reduction(constraint: Any) -> tuple[Any, Array | None]:
     """Return (Q'KQ >> 0, Q) for a constraint K >> 0 of low rank, and (constraint, None) for any other."""
-    if not isinstance(constraint, cp.constraints.PSD):
-        return constraint, None
     K = constraint.args[0]
-    Q = joint_range(K, K.shape[0])
-    if Q is None:
-        return constraint, None
-    smaller = restricted_to_range(K, Q) >> 0
-    return (smaller.set_label(constraint.label) if constraint.label else smaller), Q
+    Q = joint_range(K, K.shape[0]) if isinstance(constraint, cp.constraints.PSD) else None
+    return (constraint, None) if Q is None else restricted(constraint, Q)
+
+
+def restricted(constraint: Any, V: Array) -> tuple[Any, Array]:
+    """Return (V'KV >> 0, V) for a constraint K >> 0, with its label."""
+    smaller = restricted_to_range(constraint.args[0], V) >> 0
+    return (smaller.set_label(constraint.label) if constraint.label else smaller), V

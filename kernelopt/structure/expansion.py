@@ -9,13 +9,12 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.constraints import Inequality
 
-from kernelopt.language.faces import facial_reduction
 from kernelopt.plain_tables import html_table
 from kernelopt.structure.attributes import copied_variable, stated_bounds
 from kernelopt.structure.explicit_risk import ExpandedRisk, Pairs, expanded_risk
 from kernelopt.structure.gate import check_problem
 from kernelopt.structure.powers import NORMS
-from kernelopt.structure.relaxed_cones import RelaxedCones
+from kernelopt.structure.relaxed_cones import RelaxedCones, face
 from kernelopt.structure.trees import (
     copied_constraint,
     replaced,
@@ -153,7 +152,7 @@ def copied_on_face(
     The face is the face of `facial_reduction`, or the space of `cones`. The unit is the unit of the
     constraint at `position`.
     """
-    smaller, basis = facial_reduction(constraint) if cones is None else cones.face(constraint)
+    smaller, basis = face(constraint, cones)
     unit = units.of_constraint(position)
     copy = copied_constraint(smaller, substitutes)
     if unit != 1 and isinstance(copy, HOMOGENEOUS):

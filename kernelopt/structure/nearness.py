@@ -235,32 +235,22 @@ def read_blocks(
         piece = by_variable.pop(getattr(variable, "id", -1), None)
         if piece is None:
             return "each kernel must have a variable of its own"
-        obstacle = why_no_block(piece, V)
-        if obstacle:
-            return obstacle
+        name = piece.variable.name()
+        if piece.at_most:
+            return f"the trace of {name} must be fixed by ==, or free"
+        if V is not None and not is_orthonormal(V):
+            return f"the vectors that {name} weighs must be orthonormal and as many as there are points"
+        if V is not None and np.ptp(piece.rows[piece.variable]) > 0:
+            return f"the entries of {name} must count equally in its trace"
         near = tuple(f for f in fidelities if f.variable is piece.variable)
         if not near:
-            return f"{piece.variable.name()} has no fidelity"
+            return f"{name} has no fidelity"
         blocks.append(Block(piece, near, V))
     if by_variable:
         return f"{next(iter(by_variable.values())).variable.name()} is no kernel of the risk"
     if len({block.V is None for block in blocks}) > 1:
         return "some kernels are PSD variables and some have fixed eigenvectors"
     return tuple(blocks)
-
-
-def why_no_block(piece: Budget, V: Array | None) -> str:
-    """Return a sentence why a kernel's variable makes no `Block`; empty if it makes one."""
-    name = piece.variable.name()
-    if piece.at_most:
-        return f"the trace of {name} must be fixed by ==, or free"
-    if V is None:
-        return ""
-    if not is_orthonormal(V):
-        return f"the vectors that {name} weighs must be orthonormal and as many as there are points"
-    if np.ptp(piece.rows[piece.variable]) > 0:
-        return f"the entries of {name} must count equally in its trace"
-    return ""
 
 
 def is_orthonormal(V: Array) -> bool:

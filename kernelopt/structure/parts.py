@@ -187,14 +187,7 @@ class Budget(Part):
 
     def start(self) -> dict[int, Array] | None:
         """Return equal shares of the total for all entries of vectors and of diagonals."""
-        if not self.bounds_all or np.isinf(self.total):
-            return None
-        reaches = {v: self.reach(v) for v in self.rows}
-        count = sum(v.size if reach.ndim else v.shape[0] for v, reach in reaches.items())
-        return {
-            v.id: (reach.reshape(v.shape, order="F") if reach.ndim else reach * np.eye(v.shape[0])) / count
-            for v, reach in reaches.items()
-        }
+        return equal_shares({v: self.reach(v) for v in self.rows}, self.p)
 
     def project(self, X: Array) -> Array:
         """Return the Euclidean projection of a symmetric matrix or a vector on the set of one variable."""
@@ -254,6 +247,20 @@ class Inverses(Part):
         if (others > 0).any() or not (t >= 0).all():
             return np.inf
         return float((Ball(t) * self.b - (Ball(self.c) * t).power(0.5) * 2).sum().above)
+
+
+def equal_shares(reaches: Mapping[cp.Variable, Array], p: float) -> dict[int, Array] | None:
+    """Return equal shares of the largest values of all entries, |shares|_p = 1; None where one is infinite.
+
+    Of a matrix the largest value is the largest trace, and its diagonal has the shares.
+    """
+    if not all(np.isfinite(reach).all() for reach in reaches.values()):
+        return None
+    share = sum(v.size if reach.ndim else v.shape[0] for v, reach in reaches.items()) ** (-1 / p)
+    return {
+        v.id: share * (reach.reshape(v.shape, order="F") if reach.ndim else reach * np.eye(v.shape[0]))
+        for v, reach in reaches.items()
+    }
 
 
 def largest_ratio(s: Ball, variable: cp.Variable, row: Array) -> float:

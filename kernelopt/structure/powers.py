@@ -23,7 +23,7 @@ from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.decompositions import semidefinite_beyond
 from kernelopt.numerics.dual_lengths import over_diagonal, over_matrix
 from kernelopt.structure.affine import affine, flat, single_entries
-from kernelopt.structure.parts import Part, Slopes, joined, split
+from kernelopt.structure.parts import Part, Slopes, equal_shares, joined, split
 from kernelopt.structure.trees import POWER, exponent_of, number, weighted_terms
 from kernelopt.validation import Array
 
@@ -190,11 +190,7 @@ class LpBall(Part):
 
     def start(self) -> dict[int, Array] | None:
         """Return equal shares of the reaches, of length one."""
-        reaches = {v: self.reach(v) for v in self.variables}
-        count = sum(reach.size for reach in reaches.values())
-        if not all(np.isfinite(reach).all() for reach in reaches.values()):
-            return None
-        return {v.id: np.reshape(reach * count ** (-1 / self.p), v.shape) for v, reach in reaches.items()}
+        return equal_shares({v: self.reach(v) for v in self.variables}, self.p)
 
 
 def read_power(e: Any) -> Power | None:

@@ -7,7 +7,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.language.faces import facial_reduction, restricted_to_range
+from kernelopt.language.faces import facial_reduction, restricted
 from kernelopt.language.terms import terms
 from kernelopt.numerics.decompositions import eigenpairs
 from kernelopt.structure.structure import Structure
@@ -27,23 +27,15 @@ class RelaxedCones:
     """
 
     def __init__(self, structure: Structure) -> None:
-        self.structure = structure
+        constraints = (*structure.lifted.constraints, *structure.domains)
+        self.constraints = [constraint for constraint in constraints if is_large(constraint)]
         self.spaces: dict[int, Array] = {}
         random = np.random.default_rng(0)
         weights = sum(variable.size for variable in structure.variables)
-        for constraint in (*structure.lifted.constraints, *structure.domains):
-            if is_large(constraint):
-                order = constraint.args[0].shape[0]
-                vectors = random.standard_normal((order, min(order, MOST_VECTORS // 2, 2 * (weights + 1))))
-                self.spaces[id(constraint)] = np.linalg.qr(vectors)[0]
-
-    def face(self, constraint: Any) -> tuple[Any, Array | None]:
-        """Return (V'KV >> 0, V) for a constraint that is relaxed, `facial_reduction` for any other."""
-        V = self.spaces.get(id(constraint))
-        if V is None:
-            return facial_reduction(constraint)
-        smaller = restricted_to_range(constraint.args[0], V) >> 0
-        return (smaller.set_label(constraint.label) if constraint.label else smaller), V
+        for constraint in self.constraints:
+            order = constraint.args[0].shape[0]
+            vectors = random.standard_normal((order, min(order, MOST_VECTORS // 2, 2 * (weights + 1))))
+            self.spaces[id(constraint)] = np.linalg.qr(vectors)[0]
 
     def state(self) -> list[Array]:
         """Return the spaces, in the order of the constraints."""
@@ -60,11 +52,8 @@ class RelaxedCones:
         A space that is too large is reduced to the directions in which K is smallest.
         """
         grown = False
-        for constraint in (*self.structure.lifted.constraints, *self.structure.domains):
-            V = self.spaces.get(id(constraint))
-            if V is None:
-                continue
-            K = np.asarray(constraint.args[0].value)
+        for constraint in self.constraints:
+            V, K = self.spaces[id(constraint)], np.asarray(constraint.args[0].value)
             K = (K + K.T) / 2
             values, vectors = eigenpairs(K, NEW_VECTORS)
             new = vectors[:, values < -VIOLATED * float(np.abs(K).max())]
@@ -77,6 +66,12 @@ class RelaxedCones:
         return grown
 
 
+def face(constraint: Any, cones: RelaxedCones | None) -> tuple[Any, Array | None]:
+    """Return (V'KV >> 0, V) for a constraint that `cones` relax, `facial_reduction` for any other."""
+    V = None if cones is None else cones.spaces.get(id(constraint))
+    return facial_reduction(constraint) if V is None else restricted(constraint, V)
+
+
 def is_large(constraint: Any) -> bool:
     """Whether a constraint is a large matrix inequality on a combination of kernels."""
     if not isinstance(constraint, cp.constraints.PSD) or constraint.args[0].shape[0] < LARGE:
@@ -86,6 +81,5 @@ def is_large(constraint: Any) -> bool:
 
 def relaxed_cones(structure: Structure) -> RelaxedCones | None:
     """Return the relaxation of the large matrix inequalities of a problem, None if there are none."""
-    if not any(is_large(c) for c in (*structure.lifted.constraints, *structure.domains)):
-        return None
-    return RelaxedCones(structure)
+    found = RelaxedCones(structure)
+    return found if found.constraints else None

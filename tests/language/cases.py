@@ -51,6 +51,13 @@ def combination(equal=False, grams=KS):
     return Form(ko.combine(mu, grams), (SUM,), ((mu == W) if equal else (mu <= W),), ((mu, W),))
 
 
+def zero_kernel():
+    mu = weights(4, nonneg=True)
+    K = ko.combine(mu, np.concatenate([KS, 0 * KS[:1]]))
+    at = np.append(W, 1.0)
+    return Form(K, (SUM,), (mu <= at,), ((mu, at),))
+
+
 def free_sign():
     mu = weights()
     K = ko.combine(mu, KS)
@@ -96,6 +103,7 @@ FORMS = {
     "combination": combination,
     "combination at given weights": lambda: combination(equal=True),
     "combination on more points": lambda: combination(grams=LARGER),
+    "with a zero kernel": zero_kernel,
     "spectral": lambda: rank_ones(lambda mu: V @ cp.diag(mu) @ V.T),
     "rank-one stack": lambda: rank_ones(lambda mu: ko.combine(mu, ko.Grams.rank_one(V))),
     "with ridge": with_ridge,

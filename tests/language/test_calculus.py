@@ -20,7 +20,6 @@ from tests.language.cases import (
     N,
     W,
     ball_problem,
-    biases,
     cases,
     dual_value,
     finite,
@@ -43,58 +42,55 @@ def differences(function, x, h=1e-4):
     return np.array([(function(x + h * e) - function(x - h * e)) / (2 * h) for e in np.eye(len(x))])
 
 
-@cases
-def test_gradient_in_a_matrix(case):
-    K, D = cp.Variable((N, N), PSD=True), np.random.default_rng(4).normal(size=(N, N))
-    risk = ko.risk(K, case.y(N), case.loss(C))
-    D = (D + D.T) / 10
-
-    def value(x):
-        K.value = RIDGED[0] + x[0] * D
-        return risk.value
-
-    expected = differences(value, np.zeros(1))
-    K.value = RIDGED[0]
-    assert (risk.gradient() * D).sum() == pytest.approx(expected[0], rel=1e-4, abs=1e-6)
+DIRECTION = np.random.default_rng(4).normal(size=(N, N)) / 10
+DIRECTION = DIRECTION + DIRECTION.T
 
 
-@cases
-@biases
-def test_gradient_in_the_weights(case, bias):
+def in_a_matrix():
+    K = cp.Variable((N, N), PSD=True)
+    return (
+        K,
+        lambda x: K.save_value(RIDGED[0] + x[0] * DIRECTION),
+        np.zeros(1),
+        lambda G: [(G * DIRECTION).sum()],
+    )
+
+
+def in_the_weights():
     mu = weights(nonneg=True)
-    risk = ko.risk(ko.combine(mu, RIDGED), case.y(N), case.loss(C), bias)
-
-    def value(w):
-        mu.value = w
-        return risk.value
-
-    expected = differences(value, W)
-    mu.value = W
-    assert risk.gradient() == pytest.approx(expected, rel=1e-4, abs=1e-6)
-    alpha = risk.oracle().alpha
-    assert risk.gradient() == pytest.approx([-alpha @ K @ alpha / 2 for K in RIDGED])
+    return ko.combine(mu, RIDGED), mu.save_value, W, lambda g: g
 
 
-# The loss enters through alpha alone, as in the gradients above: one of each sort.
-@pytest.mark.parametrize(
-    "case",
-    [case for case in CASES if case.name in ("hinge", "hard_margin", "logistic", "squared")],
-    ids=lambda case: case.name,
-)
-@every("norm", [3])
-def test_gradient_of_a_list(case, norm):
-    mu, K = cp.Variable(2, nonneg=True), cp.Variable((N, N), PSD=True)
-    risk = ko.risk([ko.combine(mu, RIDGED[:2]), K], case.y(N), case.loss(C), norm=norm)
+def in_a_list():
+    mu, K = weights(2, nonneg=True), cp.Variable((N, N), PSD=True)
 
-    def value(x):
-        mu.value, K.value = x[:2], x[2] * RIDGED[2]
-        return risk.value
+    def put(x):
+        mu.save_value(x[:2])
+        K.save_value(x[2] * RIDGED[2])
 
     at = np.array([0.9, 0.6, 1.1])
+    return [ko.combine(mu, RIDGED[:2]), K], put, at, lambda G: [*G[0], (G[1] * RIDGED[2]).sum()]
+
+
+@cases
+@every(
+    "make, bias", [(in_a_matrix, True), (in_the_weights, True), (in_the_weights, False), (in_a_list, True)]
+)
+def test_the_gradient_is_the_derivative(case, make, bias):
+    K, put, at, coordinates = make()
+    norm, digits = (3, {"rel": 1e-3, "abs": 1e-5}) if isinstance(K, list) else (2, {"rel": 1e-4, "abs": 1e-6})
+    risk = ko.risk(K, case.y(N), case.loss(C), bias, norm)
+
+    def value(x):
+        put(x)
+        return risk.value
+
     expected = differences(value, at)
-    value(at)
-    of_weights, of_matrix = risk.gradient()
-    assert [*of_weights, (of_matrix * RIDGED[2]).sum()] == pytest.approx(expected, rel=1e-3, abs=1e-5)
+    put(at)
+    assert coordinates(risk.gradient()) == pytest.approx(expected, **digits)
+    if make is in_the_weights:
+        alpha = risk.oracle().alpha
+        assert risk.gradient() == pytest.approx([-alpha @ G @ alpha / 2 for G in RIDGED])
 
 
 @every("norm", [2, 3])
@@ -206,17 +202,21 @@ def test_misuse_is_not_dcp(objective, constraint, name):
         problem.solve(solver=cp.CLARABEL)
 
 
-@every("norm", [1, 1.5, 1.999, 0.5, np.nan])
-def test_norms_below_two_of_variable_kernels_are_refused(norm):
-    kernels = [ko.combine(weights(nonneg=True), KS), SUM]
-    with pytest.raises(ParameterError, match=r"at least 2 for variable kernels.*combine\(\) and lp_ball\(\)"):
-        ko.risk(kernels, labels(N), ko.hinge(), norm=norm)
-
-
-@every("norm", [0.5, -1, np.nan])
-def test_norms_below_one_are_refused(norm):
-    with pytest.raises(ParameterError, match="at least 1 for constant kernels"):
-        ko.risk(list(KS), labels(N), ko.hinge(), norm=norm)
+@every(
+    "kernels, message, norms",
+    [
+        (
+            lambda: [ko.combine(weights(nonneg=True), KS), SUM],
+            r"at least 2 for variable kernels.*combine\(\) and lp_ball\(\)",
+            [1, 1.5, 1.999, 0.5, np.nan],
+        ),
+        (lambda: list(KS), "at least 1 for constant kernels", [0.5, -1, np.nan]),
+    ],
+)
+def test_norms_of_risks_that_are_not_convex_are_refused(kernels, message, norms):
+    for norm in norms:
+        with pytest.raises(ParameterError, match=message):
+            ko.risk(kernels(), labels(N), ko.hinge(), norm=norm)
 
 
 @pytest.mark.parametrize("backend", ["SCIPY", "CPP", "COO"])

@@ -18,7 +18,6 @@ from tests.language.cases import (
     KS,
     RIDGED,
     SPECTRUM,
-    SUM,
     C,
     N,
     V,
@@ -45,44 +44,30 @@ def test_a_list_of_kernels_of_low_rank(norm):
     assert risk.value == pytest.approx(solved(cp.Problem(cp.Minimize(risk))), rel=1e-6)
 
 
-def test_a_spectral_kernel_of_a_sparse_matrix():
-    mu = weights(N, nonneg=True)
-    S = sp.csc_array(V)
-    risk = ko.risk(S @ cp.diag(mu) @ S.T, labels(N), ko.hinge(C))
-    assert solved(cp.Problem(cp.Minimize(risk), [mu <= SPECTRUM])) == pytest.approx(
-        dual_value(CASES[0], "spectral", True), rel=1e-6
-    )
+IDENTITY, SPARSE = np.eye(N), sp.csc_array(V)
+SPELLED = {  # name: (kernel of weights mu, the largest weights); all other kernels are smaller
+    "spectral, of a sparse matrix": (lambda mu: SPARSE @ cp.diag(mu) @ SPARSE.T, SPECTRUM),
+    "plus constant weights, one zero": (lambda mu: ko.combine(mu, KS) + ko.combine([1.0, 0.0, 2.0], KS), W),
+    "plus a zero multiple": (lambda mu: ko.combine(mu, KS) + cp.Constant(RIDGED[0]) * 0, W),
+    "plus zero": (lambda mu: ko.combine(mu, KS) + cp.Constant(0 * KS[1]), W),
+    "minus an identity": (lambda mu: ko.combine(mu, RIDGED) - 0.1 * IDENTITY, W),
+    "plus a negative identity": (lambda mu: ko.combine(mu, RIDGED) + (-0.1) * IDENTITY, W),
+    "minus a matrix": (lambda mu: ko.combine(mu, RIDGED) - 0.1 * KS[0], W),
+    "minus a combination": (
+        lambda mu: ko.combine(mu, RIDGED) - ko.combine([0.1, 0, 0], KS) - 0.05 * IDENTITY,
+        W,
+    ),
+    "negated": (lambda mu: -(0.1 * IDENTITY - ko.combine(mu, RIDGED)), W),
+}
 
 
-@pytest.mark.parametrize(
-    "fixed",
-    [ko.combine([1.0, 0.0, 2.0], KS), cp.Constant(RIDGED[0]) * 0, cp.Constant(0 * KS[1])],
-    ids=range(3),
-)
-def test_a_sum_with_a_constant_whose_weight_is_zero(fixed):
-    mu = weights(nonneg=True)
-    risk = ko.risk(ko.combine(mu, KS) + fixed, labels(N), ko.hinge(C))
-    expected = ko.risk(SUM + fixed.value, labels(N), ko.hinge(C)).value
-    assert solved(cp.Problem(cp.Minimize(risk), [mu <= W])) == pytest.approx(expected, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    "lowered",
-    [
-        lambda K: K - 0.1 * np.eye(N),
-        lambda K: K + (-0.1) * np.eye(N),
-        lambda K: K - 0.1 * KS[0],
-        lambda K: K - ko.combine([0.1, 0, 0], KS) - 0.05 * np.eye(N),
-        lambda K: -(0.1 * np.eye(N) - K),
-    ],
-    ids=["identity", "negative identity", "matrix", "combination", "negated"],
-)
-def test_a_kernel_may_be_lowered_while_it_stays_positive(lowered):
-    mu = weights(nonneg=True)
-    risk = ko.risk(lowered(ko.combine(mu, RIDGED)), labels(N), ko.hinge(C))
-    at_most = ko.risk(lowered(ko.combine(W, RIDGED)), labels(N), ko.hinge(C)).value
-    value = solved(cp.Problem(cp.Minimize(risk), [mu <= W]))
-    assert value == pytest.approx(at_most, rel=1e-6)
+@pytest.mark.parametrize(("make", "largest"), SPELLED.values(), ids=SPELLED)
+def test_another_spelling_of_a_kernel_has_its_risk(make, largest):
+    """It may be lowered while it stays positive, and a constant in it may be zero."""
+    mu = weights(len(largest), nonneg=True)
+    risk = ko.risk(make(mu), labels(N), ko.hinge(C))
+    expected = ko.risk(make(cp.Constant(largest)).value, labels(N), ko.hinge(C)).value
+    assert solved(cp.Problem(cp.Minimize(risk), [mu <= largest])) == pytest.approx(expected, rel=1e-6)
 
 
 def test_parameters_as_weights_may_be_zero():

@@ -10,7 +10,6 @@ import kernelopt as ko
 from kernelopt.methods.selection import METHODS
 from kernelopt.numerics.ball import Ball
 from kernelopt.structure.structure import Structure
-from tests.every import every
 from tests.problems import labels, stack
 
 N, RADIUS = 10, 1.7
@@ -35,12 +34,6 @@ def written(name):
             cp.Problem(cp.Minimize(ko.risk(ko.combine(mu, stack(N)), labels(N), ko.hinge())), ball(mu))
         )
     return problems
-
-
-@every("name", BALLS)
-def test_the_exponent_and_the_radius_are_those_that_are_written(name):
-    (found,) = Structure(written(name)[0]).sets
-    assert (found.p, *found.reach(found.variables[0])) == (BALLS[name][1], *[RADIUS] * 3)
 
 
 @pytest.mark.parametrize("name", BALLS)

@@ -10,7 +10,6 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.certificates.boxes import Boxes
-from kernelopt.language.faces import facial_reduction
 from kernelopt.language.learner import Learner
 from kernelopt.numerics.ball import Ball, form, stacked
 from kernelopt.numerics.norms import conjugate_exponent, minimizing_weights
@@ -19,7 +18,7 @@ from kernelopt.structure.affine import Affine, flat
 from kernelopt.structure.evaluation import MOST_PRODUCTS, squared_norm
 from kernelopt.structure.nearness import FidelityTerm
 from kernelopt.structure.parts import Part, joined
-from kernelopt.structure.relaxed_cones import RelaxedCones
+from kernelopt.structure.relaxed_cones import RelaxedCones, face
 from kernelopt.structure.structure import RiskTerm, Structure, WeightedStack, kept_in_structure
 from kernelopt.structure.trees import copied_constraint, replaced
 from kernelopt.structure.zero_weights import zero_equations
@@ -274,8 +273,7 @@ def substituted(
     With `cones` the large matrix inequalities are relaxed.
     """
     objective = replaced(structure.lifted.objective.args[0], substitutes)
-    face = facial_reduction if cones is None else cones.face
-    constraints = [face(c)[0] for c in (*structure.lifted.constraints, *structure.domains)]
+    constraints = [face(c, cones)[0] for c in (*structure.lifted.constraints, *structure.domains)]
     constraints += zero_equations(structure)
     return cp.Problem(
         cp.Minimize(-objective if structure.maximize else objective),

@@ -8,8 +8,7 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.constraints import SOC, ExpCone, Inequality, NonNeg, NonPos, PowCone3D
 
-from kernelopt.language.faces import facial_reduction
-from kernelopt.structure.relaxed_cones import RelaxedCones
+from kernelopt.structure.relaxed_cones import RelaxedCones, face
 from kernelopt.structure.structure import Structure
 
 
@@ -22,8 +21,8 @@ def phase_one(structure: Structure, cones: RelaxedCones | None) -> tuple[cp.Prob
     constraints: list[Any] = [slack <= 1]
     problem = structure.explicit if any(structure.constrained) else structure.lifted
     for constraint in (*problem.constraints, *structure.atom_domains):
-        face = facial_reduction(constraint) if cones is None else cones.face(constraint)
-        constraints += with_slack(face[0], slack)
+        smaller, _ = face(constraint, cones)
+        constraints += with_slack(smaller, slack)
     for variable in structure.variables:
         attributes = variable.attributes
         if attributes["nonneg"] or attributes["pos"]:
