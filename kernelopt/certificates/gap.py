@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelopt.language.learner import Learner
+from kernelopt.language.learner import Learner, on_labelled
 from kernelopt.structure.attributes import projected
 from kernelopt.structure.evaluation import sum_of_magnitudes
 from kernelopt.structure.structure import Structure, kept_in_structure
@@ -76,7 +76,8 @@ def floor(structure: Structure) -> float:
     value = 0.0 if found is None else abs(float(np.ravel(found)[0]))
     if value == 0:
         set_all(structure, 1.0)
-        if not any(np.any(K) for term in structure.risks for K in term.values() or [np.ones(1)]):
+        kernels = (K for term in structure.risks for K in on_labelled(term.kernels, term.learner.n))
+        if not any(map(np.any, kernels)):
             return floor_of_coefficients(structure)
     return FLOOR_SHARE * value if np.isfinite(value) else 0.0
 

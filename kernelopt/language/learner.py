@@ -10,6 +10,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.language.penalty import Form, Penalty
+from kernelopt.language.terms import dense
 from kernelopt.learner import Machine, blocks_at, learn, learn_blocks, machine_at
 from kernelopt.losses import Loss
 from kernelopt.numerics.decompositions import nearest_psd
@@ -56,10 +57,6 @@ class Learner:
         """The cone of each kernel: "fixed", "second-order cone" or "semidefinite"."""
         return tuple(part.form for part in self.penalties)
 
-    def kernel_values(self) -> list[Array] | None:
-        """Return the current values of the kernels on the labelled points, shape (n, n) each."""
-        return on_labelled(self.kernels, self.n)
-
     def train(self, Ks: list[Array]) -> Machine:
         """Return the machine at the kernels Ks on the labelled points.
 
@@ -74,25 +71,22 @@ class Learner:
             return learn(kernels[0], self.y, self.loss, self.bias is not None)
         return learn_blocks(kernels, self.y, self.loss, self.bias is not None, self.norm)
 
+    def is_determined(self, scales: Array | None) -> bool:
+        """Whether alpha and scales determine a machine: several kernels need scales unless the norm is 2."""
+        return len(self.kernels) == 1 or self.norm == 2 or scales is not None
+
     def at(self, Ks: Sequence[Any], alpha: Array, scales: Array | None = None) -> Machine:
         """Return the machine f = sum_i scales_i K_i alpha + b at the kernels Ks, with the best b.
 
-        The kernels are arrays, or objects that compute K @ alpha. All scales are one by default. Several
-        kernels under a norm other than 2 need scales, since alpha determines no machine without them. If
-        they are missing, a machine is trained.
+        The kernels are arrays, or objects that compute K @ alpha. All scales are one by default.
         """
         bias = self.bias is not None
         if len(Ks) == 1:
             return machine_at(Ks[0], alpha, self.y, self.loss, bias)
-        if scales is None and self.norm != 2:
-            return self.train(list(Ks))
         scales = np.ones(len(Ks)) if scales is None else scales
         return blocks_at(Ks, alpha, scales, self.y, self.loss, bias, self.norm)
 
 
-def on_labelled(kernels: Sequence[cp.Expression], n: int) -> list[Array] | None:
-    """Return the current values of kernels on the first n points, or None if one has no value."""
-    values = [K.value for K in kernels]
-    if any(v is None for v in values):
-        return None
-    return [np.asarray(v.toarray() if hasattr(v, "toarray") else v)[:n, :n] for v in values]
+def on_labelled(kernels: Sequence[cp.Expression], n: int) -> list[Array]:
+    """Return the current values of kernels on the first n points; their variables must have values."""
+    return [dense(K)[:n, :n] for K in kernels]

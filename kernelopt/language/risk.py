@@ -14,7 +14,7 @@ from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.grams.caching import read_only
 from kernelopt.language.adapter import ValuedWrap
 from kernelopt.language.combination import Combination, as_kernel
-from kernelopt.language.learner import Learner
+from kernelopt.language.learner import Learner, on_labelled
 from kernelopt.language.penalty import penalty
 from kernelopt.learner import Machine, half_square
 from kernelopt.losses import Loss
@@ -79,12 +79,11 @@ class Risk(ValuedWrap):
         key, known = self._key(), self._known
         if key is not None and known is not None and all(map(np.array_equal, key, known[0])):
             return known[1]
-        Ks = None if key is None else self.learner.kernel_values()
-        if key is None or Ks is None:
+        if key is None:
             raise ParameterError(
                 "the kernel must have a value, got None. Solve the problem or set its variables' .value."
             )
-        machine = with_read_only_arrays(self.learner.train(Ks))
+        machine = with_read_only_arrays(self.learner.train(on_labelled(self.learner.kernels, self.learner.n)))
         self._known = key, machine
         return machine
 
@@ -110,14 +109,14 @@ class Risk(ValuedWrap):
         Several kernels under a norm other than 2 also need scales (m,): f = sum_i scales_i K_i alpha + b. If
         they are missing, a machine is trained.
         """
-        Ks = self.learner.kernel_values()
-        if Ks is None:
+        learner = self.learner
+        if self._key() is None:
             raise ParameterError("the kernel must have a value, got None. Solve the problem first.")
-        alpha = as_vector(alpha, "alpha", size=self.learner.n)
-        scales = None if scales is None else as_vector(scales, "scales", size=len(Ks))
-        if len(Ks) > 1 and scales is None and self.learner.norm != 2:
+        alpha = as_vector(alpha, "alpha", size=learner.n)
+        scales = None if scales is None else as_vector(scales, "scales", size=len(learner.kernels))
+        if not learner.is_determined(scales):
             return self.oracle()
-        return self.learner.at(Ks, alpha, scales)
+        return learner.at(on_labelled(learner.kernels, learner.n), alpha, scales)
 
     def gradient(self) -> Array | list[Array]:
         """Return the derivative at the current kernel: for a combination -1/2 (alpha'K_i alpha)_i.

@@ -18,7 +18,7 @@ from kernelopt.numerics.rounding import UNDERFLOW, exact_sum, split_sums, two_pr
 from kernelopt.structure.affine import affine, flat, weighted_sum
 from kernelopt.structure.enclosure import FEASIBILITY, enclosure
 from kernelopt.structure.structure import Point, RiskTerm, Structure
-from kernelopt.structure.trees import short, weighted_terms
+from kernelopt.structure.trees import weighted_terms
 from kernelopt.validation import Array, row_maxima
 
 LARGE_ROUNDING = 1e-9  # relative rounding above which a value is computed again in twice the precision
@@ -59,19 +59,11 @@ class KernelSum:
 
 
 def kernel_sum(K: cp.Expression, n: int, value: Array | None = None) -> KernelSum:
-    """Return a kernel on the first n points as a sum; `value` is its current value there, if known.
-
-    Raises
-    ------
-    ValueError
-        If a variable of the kernel has no value.
-    """
+    """Return a kernel on the first n points as a sum; `value` is its current value there, if known."""
     parts = terms(K)
-    if parts is None or any(w.value is None for w, _ in parts):
-        matrix = on_labelled([K], n) if value is None else [value]
-        if matrix is None:
-            raise ValueError(f"the kernel {short(K)} has no value")
-        return KernelSum(np.ones(1), (matrix,), row_maxima(matrix[0]), matrix[0])
+    if parts is None:
+        matrix = on_labelled([K], n)[0] if value is None else value
+        return KernelSum(np.ones(1), ([matrix],), row_maxima(matrix), matrix)
     weights = [np.ravel(w.value) for w, _ in parts]
     d = sum(np.abs(w) @ grams.magnitudes[:, :n] for w, (_, grams) in zip(weights, parts, strict=True))
     return KernelSum(np.concatenate(weights), tuple(grams for _, grams in parts), np.asarray(d), value)
@@ -203,13 +195,11 @@ class Evaluator:
 
     def _machine(self, k: int, term: RiskTerm) -> Machine:
         n = term.learner.n
-        if self.given is not None and determined(term, self.given[k]):
+        if self.given is not None and term.learner.is_determined(self.given[k][1]):
             kernels = [kernel_sum(K, n) for K in term.kernels]
             machine = term.learner.at(kernels, *self.given[k])
         else:
-            Ks = term.values()
-            if Ks is None:
-                raise ValueError(f"the kernels of {term.node.name()} have no value")
+            Ks = on_labelled(term.kernels, n)
             machine = self._train(k, term, Ks)
             kernels = [kernel_sum(K, n, value) for K, value in zip(term.kernels, Ks, strict=True)]
         if np.isfinite(machine.value):
@@ -226,11 +216,6 @@ class Evaluator:
                 machine = term.learner.at(Ks, np.zeros(term.learner.n), np.zeros(len(Ks)))
             self._trained[k] = known = (Ks, machine)
         return known[1]
-
-
-def determined(term: RiskTerm, given: Given) -> bool:
-    """Whether (alpha, scales) determines a machine: several kernels need scales unless the norm is 2."""
-    return len(term.kernels) == 1 or term.learner.norm == 2 or given[1] is not None
 
 
 def sum_of_magnitudes(expression: cp.Expression) -> float:

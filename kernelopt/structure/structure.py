@@ -94,10 +94,6 @@ class RiskTerm:
         """Return the kernels on the labelled points at values of the variables, which are set."""
         for variable in (v for K in self.kernels for v in K.variables()):
             variable.save_value(point[variable.id])
-        return self.values() or []
-
-    def values(self) -> list[Array] | None:
-        """Return the kernels on the labelled points at the current values of the copies, or None."""
         return on_labelled(self.kernels, self.learner.n)
 
     def rebuilt(self) -> Risk:

@@ -11,20 +11,19 @@ import numpy as np
 from cvxpy.constraints import SOC, ExpCone, Inequality, NonNeg, NonPos, PowCone3D, Zero
 from cvxpy.constraints.zero import Equality
 
+from kernelopt.language.learner import on_labelled
 from kernelopt.numerics.norms import length_of_positive
-from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.running import check
 from kernelopt.structure.affine import Affine, flat
 from kernelopt.structure.attributes import projected, stated_bounds
 from kernelopt.structure.enclosure import violation
 from kernelopt.structure.evaluation import sum_of_magnitudes
-from kernelopt.structure.structure import RiskTerm, Structure, WeightedStack, kept_in_structure
+from kernelopt.structure.structure import RiskTerm, Structure, kept_in_structure
 from kernelopt.validation import Array
 
 HOMOGENEOUS = (Equality, Inequality, Zero, NonNeg, NonPos, cp.constraints.PSD, SOC, ExpCone, PowCone3D)
 """Constraints in a cone, which stay the same when all arguments are divided by a positive number."""
 SMALL_STEP = 2.0**-26  # relative, of a difference quotient: the square root of the unit round-off
-MOST_PREDICTORS = 200  # of a stack of kernels, from which the unit of the risk is read
 LARGEST_LOG2 = 500  # units lie in [2^-500, 2^500]: products of two neither overflow nor vanish
 
 
@@ -85,7 +84,7 @@ def units(structure: Structure) -> Units:
         with np.errstate(all="ignore"):  # an objective may be infinite where weights are zero
             sizes = {variable.id: variable_unit(structure, variable) for variable in structure.variables}
             set_to_units(structure, sizes)
-            risks = tuple(risk_units(term, sizes) for term in structure.risks)
+            risks = tuple(risk_units(term) for term in structure.risks)
             for term, unit in zip(structure.risks, risks, strict=True):
                 term.stand_in.save_value(np.asarray(unit.value))
             constraints = tuple(
@@ -175,32 +174,32 @@ def magnitude_bounds(structure: Structure, variable: cp.Variable) -> Iterator[Ar
             yield sizes
 
 
-def risk_units(term: RiskTerm, sizes: dict[int, Array]) -> RiskUnits:
-    """Return the units of a risk whose variables have these sizes.
+def risk_units(term: RiskTerm) -> RiskUnits:
+    """Return the units of a risk at the present values of its variables.
 
-    The unit v of the value is the smallest value among f = 0 and f = c_m K_m (y - mean(y)) for each kernel,
-    where c_m scales f to the size t of the targets. A fit of n targets of size t by a kernel of mean
-    diagonal s has 1/2 |f|^2 of about n t^2 / (2 s). The unit of the kernels is the s for which that is v.
-    Kernels in the semidefinite form are divided by their mean diagonal instead.
+    The unit v of the value is the smallest value among f = 0 and f = c K (y - mean(y)) for each kernel K at
+    its present value, where c scales f to the size t of the targets. A fit of n targets of size t by a kernel
+    of mean diagonal s has 1/2 |f|^2 of about n t^2 / (2 s). The unit of the kernels is the s for which that
+    is v. Kernels in the semidefinite form are divided by their mean diagonal instead.
     """
     learner, y, bias = term.learner, term.learner.y, term.learner.bias is not None
     targets = 1.0
     if term.loss.dilated(1.0) is not None:
         targets = root_mean_square(y - y.mean() if bias else y) or 1.0
     shape = y - y.mean() if bias and np.ptp(y) else y
-    values = [term.loss.primal(np.zeros(y.size), 0.0, y, bias).value]
-    for parts in term.weighted:
+    values, diagonals = [term.loss.primal(np.zeros(y.size), 0.0, y, bias).value], [0.0]
+    for K in on_labelled(term.kernels, y.size):
         check()
-        for f in predictors(parts, shape, sizes):
-            spread = root_mean_square(f - f.mean() if bias else f)
-            if spread > 0:
-                scale = targets / spread
-                square = scale * (scale * float(shape @ f)) / 2  # scale**2 alone may overflow
-                values.append(term.loss.primal(scale * f, square, y, bias).value)
+        f = K @ shape
+        spread = root_mean_square(f - f.mean() if bias else f)
+        if spread > 0:
+            scale = targets / spread
+            square = scale * (scale * float(shape @ f)) / 2  # scale**2 alone may overflow
+            values.append(term.loss.primal(scale * f, square, y, bias).value)
+        diagonals.append(float(np.abs(np.diag(K)).mean()))
     value = min((v for v in values if 0 < v < np.inf), default=1.0)
     kernel = learner.n * targets * (targets / value) / 2
     if "semidefinite" in term.forms:
-        diagonals = [float(np.abs(np.diag(K.value)[: y.size]).mean()) for K in term.kernels]
         kernel = max(diagonals) or kernel
     return RiskUnits(kernel, targets, power_of_two(value))
 
@@ -208,28 +207,6 @@ def risk_units(term: RiskTerm, sizes: dict[int, Array]) -> RiskUnits:
 def root_mean_square(v: Array) -> float:
     """Return the root mean square of a vector."""
     return length_of_positive(np.abs(v), 2.0) / float(np.sqrt(v.size))
-
-
-def predictors(parts: list[WeightedStack], a: Array, sizes: dict[int, Array]) -> list[Array]:
-    """Return w_m K_m a for the terms of a kernel, with the weights w_m at variables of these sizes.
-
-    Of a stack of more than MOST_PREDICTORS matrices these are the images with the smallest angles to a. A
-    term that is no stack counts at the current values.
-    """
-    found: list[Array] = []
-    for read, grams in parts:
-        if read is None:
-            continue
-        if grams is None:
-            found.append(read.at({v.id: v.value for v in read.matrices}).reshape(a.size, a.size) @ a)
-            continue
-        images, factors = grams.apply(a), size_at(read, sizes)
-        if len(images) > MOST_PREDICTORS:
-            cosines = (images @ a) / np.maximum(np.linalg.norm(images, axis=1), SMALLEST_DIVISOR)
-            nearest = np.argsort(-cosines, kind="stable")[:MOST_PREDICTORS]
-            images, factors = images[nearest], factors[nearest]
-        found.extend(factors[:, None] * images)
-    return found
 
 
 def size_at(read: Affine, sizes: dict[int, Array]) -> Array:
