@@ -199,7 +199,7 @@ def read_risks_on_ball(structure: Structure) -> BallProblem | str:
         count = len(read.risks)
         wanted = "one kernel, and the same number of labelled points"
         return f"its risks must have {wanted}, which the {count} risks of the problem have not"
-    whole = read_kernels(first, variables)
+    whole = read_kernels(first.kernels, variables)
     if isinstance(whole, str):
         return whole
     prices = read.linear.over(variables).toarray()[0]
@@ -227,9 +227,9 @@ def read_weight_set(structure: Structure) -> Budget | LpBall | str:
     return f"it needs one constraint, an l_p ball or a trace of {names}, the problem has {found}"
 
 
-def read_kernels(risk: RiskTerm, variables: tuple[cp.Variable, ...]) -> Grams | str:
-    """Return one kernel for each entry of the variables, or a sentence why the risk has another kernel."""
-    found = kernels_by_variable(terms(risk.kernels[0])) if len(risk.kernels) == 1 else None
+def read_kernels(kernels: tuple[cp.Expression, ...], variables: tuple[cp.Variable, ...]) -> Grams | str:
+    """Return one kernel for each entry of the variables, or a sentence why the kernels are another."""
+    found = kernels_by_variable(kernels[0]) if len(kernels) == 1 else None
     if found is None or set(found) != set(variables):
         return "its kernel must be a combination whose weights are the entries of its variables"
     return join([(1.0, found[variable]) for variable in variables])
@@ -243,10 +243,10 @@ def have_same_kernel(one: RiskTerm, two: RiskTerm) -> bool:
     return alone and one.learner.n == two.learner.n and (K is L or first == second != [])
 
 
-def kernels_by_variable(parts: list[Term] | None) -> dict[cp.Variable, Grams] | None:
-    """Return by variable the kernels of its entries, None where a term is not of that form."""
+def kernels_by_variable(K: cp.Expression) -> dict[cp.Variable, Grams] | None:
+    """Return by variable the kernels of its entries, None where a term of K is not of that form."""
     found: dict[cp.Variable, Grams] = {}
-    for part in parts or []:
+    for part in terms(K) or []:
         if part.vanishes:
             continue
         read = weighted_kernels(part)

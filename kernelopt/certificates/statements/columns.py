@@ -11,7 +11,6 @@ import numpy as np
 from kernelopt.certificates.statements.statement import Statement
 from kernelopt.errors import KerneloptError
 from kernelopt.grams import Grams
-from kernelopt.language.terms import terms
 from kernelopt.structure.ball import kernels_by_variable
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array
@@ -59,7 +58,7 @@ def read_cone(structure: Structure) -> Cone | str:
     free = {v for v in structure.variables if not v.is_nonneg()}
     if not cones:
         return "weights of free sign need the constraint K >> 0" if free else ()
-    found = kernels_by_variable(terms(cones[0].args[0])) if len(cones) == 1 else None
+    found = kernels_by_variable(cones[0].args[0]) if len(cones) == 1 else None
     if found is None or not set(found) <= free:
         return "its semidefinite constraint must be one combination of kernels with weights of free sign"
     if set(found) != free:

@@ -38,7 +38,6 @@ from kernelopt.certificates.statements.witness import (
 )
 from kernelopt.grams import Grams, join
 from kernelopt.language.measures import FrobeniusNorm
-from kernelopt.language.terms import terms
 from kernelopt.losses import Loss, hard_margin
 from kernelopt.losses.base import project_zero_sum
 from kernelopt.structure.ball import kernels_by_variable, read_kernels
@@ -326,7 +325,7 @@ def read_risk(structure: Structure) -> PricedRisk | str:
     learner = read.risk.learner
     if not learner.loss.quadratic:
         return f"the conjugate of {learner.loss!r} has no exact value in fractions"
-    kernels = read_kernels(read.risk, structure.variables)
+    kernels = read_kernels(read.risk.kernels, structure.variables)
     if isinstance(kernels, str):
         return kernels
     # The present value of a parameter C is kept, since the certificate is saved later.
@@ -352,7 +351,7 @@ def read_weight_set(structure: Structure) -> Trace | Ball | str:
         )
     if isinstance(constraint, Inequality) and isinstance(constraint.args[0], FrobeniusNorm):
         norm, radius = constraint.args
-        stacks = {v.id: grams for v, grams in (kernels_by_variable(terms(norm.kernel)) or {}).items()}
+        stacks = {v.id: grams for v, grams in (kernels_by_variable(norm.kernel) or {}).items()}
         if stacks.keys() == {v.id for v in variables} and radius.is_constant() and radius.value > 0:
             return Ball(float(radius.value), kernels=join([(1.0, stacks[v.id]) for v in variables]))
         return "its kernel must be a combination whose weights are the entries of its variables"

@@ -19,7 +19,6 @@ from kernelopt.certificates.lower.combined.search import (
 from kernelopt.certificates.lower.minorants import minorants
 from kernelopt.certificates.upper.feasibility import FeasibleSet
 from kernelopt.errors import MethodError
-from kernelopt.language.terms import terms
 from kernelopt.methods.checkpoint import State
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost, Method, Outcome
@@ -29,7 +28,7 @@ from kernelopt.methods.spectral_master.machines import Machines, Trained
 from kernelopt.methods.spectral_master.master import Master
 from kernelopt.methods.spectral_master.settings import SETTINGS
 from kernelopt.numerics.decompositions import SECONDS
-from kernelopt.structure.ball import kernels_by_variable
+from kernelopt.structure.ball import read_kernels
 from kernelopt.structure.combined.cone import CombinedCone, read_combined_cone
 from kernelopt.structure.combined.coordinates import Coordinates, read_coordinates
 from kernelopt.structure.evaluation import Evaluator
@@ -95,8 +94,7 @@ class SpectralMaster(Method):
         if isinstance(cone, str):
             return cone
         kernels = single.risk.kernels  # K >> 0 is on the same objects, or `read_combined_cone` had refused
-        found = kernels_by_variable(terms(kernels[0])) if len(kernels) == 1 else None
-        if found is None or set(found) != set(cone.variables):
+        if isinstance(read_kernels(kernels, cone.variables), str):
             return "its risk must be on the combination that is PSD"
         _, curvature, _, lower, upper = single.risk.learner.loss.curve(single.risk.learner.y)
         if not ((np.isfinite(lower) & np.isfinite(upper)) | (curvature > 0)).all():

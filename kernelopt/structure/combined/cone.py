@@ -9,11 +9,10 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.constraints.zero import Equality
 
-from kernelopt.grams import Grams, join
-from kernelopt.language.terms import terms
+from kernelopt.grams import Grams
 from kernelopt.numerics.ball import Ball
 from kernelopt.structure.attributes import stated
-from kernelopt.structure.ball import kernels_by_variable
+from kernelopt.structure.ball import read_kernels
 from kernelopt.structure.combined.settings import SETTINGS
 from kernelopt.structure.parts import gathered, split
 from kernelopt.structure.structure import Structure, kept_in_structure
@@ -79,23 +78,19 @@ def read_combined_cone(structure: Structure) -> CombinedCone | str:
         return f"it needs two constraints, K >> 0 and a trace, the problem has: {listed or 'none'}"
     if structure.domains:
         return "its constraint K >> 0 must be on the kernel of the risk"
-    found = kernels_by_variable(terms(constraints[cones[0]].args[0]))
-    if found is None or set(found) != set(structure.variables):
+    variables = structure.variables
+    whole = read_kernels((constraints[cones[0]].args[0],), variables)
+    if isinstance(whole, str):
         return "the matrix that is PSD must be a combination whose weights are the entries of its variables"
     read = structure.affines[edges[0]]
-    if read is None or set(read.matrices) != set(structure.variables):
+    if read is None or set(read.matrices) != set(variables):
         return "its equation must be a trace of all its weights"
-    variables = structure.variables
-    whole = join([(1.0, found[v]) for v in variables])
-    row = np.concatenate([read.matrices[v].toarray()[0] for v in variables])
+    row = np.concatenate([read.gradient(v) for v in variables])
     total, traces = -float(read.constant[0]), whole.traces
     size = float(traces @ traces)
     factor = float(row @ traces) / size if size > 0 else 0.0
-    wrong = (
-        np.abs(row - factor * traces).max()
-        > SETTINGS.same_trace * abs(factor) * np.abs(whole.diagonals).sum()
-    )
-    if factor == 0 or wrong or not total / factor > 0:
+    rounding = SETTINGS.same_trace * abs(factor) * np.abs(whole.diagonals).sum()
+    if factor == 0 or np.abs(row - factor * traces).max() > rounding or not total / factor > 0:
         return "its equation must set the trace of the kernel to a positive number"
     return CombinedCone(variables, whole, row, total, factor, edges[0], cones[0])
 

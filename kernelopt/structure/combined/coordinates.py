@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -139,16 +140,17 @@ def read_coordinates(structure: Structure) -> Coordinates | str:
     D = c * T @ sl.null_space(a[None], rcond=1e-12) if T.shape[1] > 1 else np.zeros((len(stack), 0))
     positive = np.where(traces > 0, 1 / np.where(traces > 0, traces, 1.0), 0.0)
     centring = read_centring(stack, basis.norms) if has_intercepts(structure) else None
-    starts = [positive / max(1, int((traces > 0).sum())), least]
-    for start in starts:
-        found = decomposed(stack, c * start)
+
+    def centres() -> Iterator[Array]:
+        yield c * positive / max(1, int((traces > 0).sum()))
+        yield c * least
+        yield from largest_least_eigenvalue(stack, c * least, D, c)
+
+    for centre in centres():
+        found = decomposed(stack, centre)
         if found is not None:
-            return Coordinates(cone, stack, basis, c * start, D, *found, centring)
-    inside = largest_least_eigenvalue(stack, c * least, D, c)
-    found = None if inside is None else decomposed(stack, inside)
-    if inside is None or found is None:
-        return "no combination was found that is positive definite where the kernels do not all vanish"
-    return Coordinates(cone, stack, basis, inside, D, *found, centring)
+            return Coordinates(cone, stack, basis, centre, D, *found, centring)
+    return "no combination was found that is positive definite where the kernels do not all vanish"
 
 
 def decomposed(stack: Array, mu: Array) -> tuple[Index, Array] | None:
@@ -184,50 +186,38 @@ def traceable(K: Array, shift: float) -> bool:
     return True
 
 
-def largest_least_eigenvalue(stack: Array, mu: Array, D: Array, trace: float) -> Array | None:
-    """Return weights mu + D x for which K is well inside the PSD matrices on the joint range, or None.
+def largest_least_eigenvalue(stack: Array, mu: Array, D: Array, trace: float) -> Iterator[Array]:
+    """Yield weights mu + D x for which K is well inside the PSD matrices on the joint range, if any are.
 
     The problem max t subject to K >> t I on the joint range of all K_i is solved on a growing space V of
     eigenvectors: V'K V >> t I follows from the former.
     """
-    m, N = stack.shape[:2]
-    flat = stack.reshape(m, -1)
-    sizes = np.abs(flat).max(axis=1)
-    scaled = [K / s for K, s in zip(stack, sizes, strict=True) if s > 0]
-    values, vectors = eigenpairs(np.asarray(sum(K @ K for K in scaled)))
+    N, p = stack.shape[1], D.shape[1]
+    if not p:
+        return
+    sizes = np.abs(stack).max(axis=(1, 2))
+    values, vectors = eigenpairs(sum(K @ K / s**2 for K, s in zip(stack, sizes, strict=True) if s > 0))
     Q = vectors[:, values > SETTINGS.range * values[-1]]
-    if not D.shape[1]:
-        return None
     mean = trace / Q.shape[1]
-    reduced = np.stack(
-        [Q.T @ (mu @ flat).reshape(N, N) @ Q] + [Q.T @ (d @ flat).reshape(N, N) @ Q for d in D.T]
-    )
-    x, V = np.zeros(D.shape[1]), np.zeros((Q.shape[1], 0))
+    directions = np.vstack([mu, D.T]) @ stack.reshape(len(stack), -1)
+    reduced = Q.T @ directions.reshape(-1, N, N) @ Q
+    # |x_j| <= 2: |K(mu)|_F <= trace, both at mu and at the centre, and D is orthonormal times the trace.
+    limits, most = np.vstack([np.eye(p, p + 1), -np.eye(p, p + 1)]), np.full(2 * p, 2.0)
+    gain, flat = -np.eye(p + 1)[p], np.zeros((p + 1, p + 1))
+    x, V = np.zeros(p), np.zeros((Q.shape[1], 0))
     for _ in range(SETTINGS.rounds):
-        K = np.tensordot(np.append(1.0, x), reduced, 1)
-        _, new = eigenpairs(K, SETTINGS.new_vectors)
+        _, new = eigenpairs(np.tensordot(np.append(1.0, x), reduced, 1), SETTINGS.new_vectors)
         V = np.linalg.qr(np.hstack([V, new]))[0]
-        S = np.stack([V.T @ R @ V for R in reduced])
-        p = x.size
-        identity = np.eye(V.shape[1])
-        # |x_j| <= 2: |K(mu)|_F <= trace, both at mu and at the centre, and D is orthonormal times the trace.
-        A = np.hstack([np.vstack([np.eye(p), -np.eye(p)]), np.zeros((2 * p, 1))])
+        S = V.T @ reduced @ V
         start = float(np.linalg.eigvalsh(np.tensordot(np.append(1.0, x), S, 1))[0]) - mean
-        program = SmallProgram(
-            np.append(np.zeros(p), -1.0),
-            np.zeros((p + 1, p + 1)),
-            A,
-            np.full(2 * p, 2.0),
-            S[0],
-            np.concatenate([S[1:], -identity[None]]),
-        )
-        found = solve_small(
-            program, np.append(0.9 * x, start - abs(start) * 0.2), SETTINGS.precision * mean, 2 * mean
-        )
+        cone = np.concatenate([S[1:], -np.eye(V.shape[1])[None]])
+        program = SmallProgram(gain, flat, limits, most, S[0], cone)
+        inside = np.append(0.9 * x, start - abs(start) * 0.2)
+        found = solve_small(program, inside, SETTINGS.precision * mean, 2 * mean)
         x, bound = found.x[:-1], found.x[-1] + found.gap
         if not bound > SETTINGS.none * mean:
-            return None
+            return
         least = float(eigenvalues(np.tensordot(np.append(1.0, x), reduced, 1))[0])
         if least >= SETTINGS.accepted * bound:
-            return mu + D @ x
-    return None
+            yield mu + D @ x
+            return
