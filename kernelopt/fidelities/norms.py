@@ -10,7 +10,6 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.fidelities.base import Fidelity
-from kernelopt.numerics.compiling import compiled
 from kernelopt.numerics.rounding import norm_above
 from kernelopt.validation import Array
 
@@ -57,10 +56,20 @@ class l1(Fidelity):
         return value
 
     def proximal(self, V: Array, S: Array, step: float) -> tuple[Array, float]:
-        """Return the minimiser, in every entry a median, and the distance there: see `Proximal`."""
-        X = np.empty(V.shape)  # not `empty_like`: the flat view of a transposed array is a copy
-        total = compiled(to_median)(V.ravel(), S.reshape(len(S), -1), step, X.ravel())
-        return X, float(total)
+        """Return the minimiser, in every entry a median, and the distance there: see `Proximal`.
+
+        It is the median of S_1, ..., S_m and V + (2 j - m) step for j = 0, ..., m: of two ascending lists a
+        and b the number m + 1 in order is the least of b_m and of max(a_i, b_(m-i)) for i = 1, ..., m.
+        """
+        m, targets = len(S), [*S]
+        for last in range(m - 1, 0, -1):  # sorted, for all entries at once
+            for k in range(last):
+                pair = targets[k], targets[k + 1]
+                targets[k], targets[k + 1] = np.minimum(*pair), np.maximum(*pair)
+        X = V + m * step
+        for i, target in enumerate(targets, start=1):
+            np.minimum(X, np.maximum(target, V + (m - 2 * i) * step), out=X)
+        return X, float(np.abs(X - S).sum())
 
     def shares(self, P: Array, X: Array, S: Array) -> list[Array]:
         """Return subgradients of sum P: where X = S_k, what is left of P is shared equally."""
@@ -151,36 +160,3 @@ class squared_frobenius(Fidelity):
     def scale(self, lengths: Array) -> Array:
         """Return 1/2, as h'(d) = 2d: see `Radial`."""
         return np.full(lengths.shape, 0.5)
-
-
-def to_median(V: Array, S: Array, step: float, X: Array) -> float:
-    """Set X to the minimiser of step * sum_k |X - S_k| + (X - V)^2 / 2, entry by entry.
-
-    It is the median of S_1, ..., S_m and V + (m - 2 j) step, j = 0, ..., m. Returns sum_k |X - S_k|; all
-    arrays are flat, S of shape (m, size). The loop is to be `compiled`.
-    """
-    m, size = S.shape
-    middle = np.empty(2 * m + 1)
-    total = 0.0
-    for p in range(size):
-        v = V[p]
-        if m == 1:
-            x = v - step if v - step > S[0, p] else (v + step if v + step < S[0, p] else S[0, p])
-        elif m == 2:
-            low, high = min(S[0, p], S[1, p]), max(S[0, p], S[1, p])
-            x = min(max(v, low), high)
-            x = max(x, v - 2 * step) if v > high else min(x, v + 2 * step)
-        else:
-            for j in range(m + 1):  # ascending
-                middle[j] = v + (2 * j - m) * step
-            for k in range(m):  # insertion: numba would compile numpy's sort for a second
-                position = m + 1 + k
-                while position > 0 and middle[position - 1] > S[k, p]:
-                    middle[position] = middle[position - 1]
-                    position -= 1
-                middle[position] = S[k, p]
-            x = middle[m]
-        X[p] = x
-        for k in range(m):
-            total += abs(x - S[k, p])
-    return total

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from copy import copy, deepcopy
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -43,8 +43,6 @@ class KernelStorage(Storage):
     """The Gram matrices of kernel functions on a copy of the points X, evaluated when needed."""
 
     known_semidefinite = pointwise = True
-    _profiles: tuple[Profile | None, ...] | None = None
-    _centred: tuple[Array, Array] | None = None  # the points less their mean; their columns that vary
     _image: tuple[Array, Array, Array] | None = None  # the last weights and alpha, and their image
 
     def __init__(self, kernels: Sequence[KernelFunction], X: Any) -> None:
@@ -52,10 +50,6 @@ class KernelStorage(Storage):
         self.X = copied_points(X, self.kernels)
         super().__init__(len(self.kernels), len(self.X), [repr(k) for k in self.kernels])
         self._cache, self._distances = BoundedCache(), BoundedCache()
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        return {k: v for k, v in state.items() if k not in ("_profiles", "_centred", "_image")}
 
     def gram(self, i: int) -> Array:
         return self._cache.get(i, self._evaluated)
@@ -204,31 +198,29 @@ class KernelStorage(Storage):
             )
         return part
 
-    @property
+    @cached_property
     def profiles(self) -> tuple[Profile | None, ...]:
         """The profiles of the kernels; None where a kernel is no function of one distance of points of R^d.
 
         Squares of distances must neither overflow nor underflow, else there are none.
         """
-        if self._profiles is None:
-            read = is_numeric(self.X) and is_moderate(self.X)
-            self._profiles = tuple(
-                k.profile() if read and isinstance(k, Kernel) else None for k in self.kernels
-            )
-        return self._profiles
+        read = is_numeric(self.X) and is_moderate(self.X)
+        return tuple(k.profile() if read and isinstance(k, Kernel) else None for k in self.kernels)
 
-    def centred(self, points: Index | slice, columns: tuple[int, ...] | None) -> Array:
+    @cached_property
+    def _moved(self) -> tuple[Array, Index]:
+        """The points less the mean of all points, and the columns in which points differ."""
+        varying = np.flatnonzero(np.ptp(self.X, axis=0))
+        return self.X - self.X.mean(axis=0), varying if varying.size else np.zeros(1, dtype=np.intp)
+
+    def centred(self, points: Points, columns: tuple[int, ...] | None) -> Array:
         """Return columns of some points, less the mean of all points: distances are then more exact.
 
         None stands for all columns; those in which all points agree are left out.
         """
-        if self._centred is None:
-            varying = np.flatnonzero(np.ptp(self.X, axis=0))
-            centred = self.X - self.X.mean(axis=0)
-            whole = varying.size == centred.shape[1]
-            self._centred = centred, centred if whole else centred[:, varying if varying.size else [0]]
-        every, used = self._centred
-        return used[points] if columns is None else every[points][:, columns]
+        moved, varying = self._moved
+        used = varying if columns is None else np.array(columns)
+        return moved[points] if used.size == moved.shape[1] and columns is None else moved[points][:, used]
 
     @cached_array
     def diagonals(self) -> Array:
@@ -258,7 +250,8 @@ class KernelStorage(Storage):
         part.kernels = tuple(self.kernels[i] for i in chosen)
         part.names = tuple(self.names[i] for i in chosen)
         part.shape = (len(chosen), *self.shape[1:])
-        part._profiles, part._last, part._image = None, None, None
+        part.profiles = tuple(self.profiles[i] for i in chosen)
+        part._last, part._image = None, None
         part._cache = self._cache.part(chosen)
         return self._sharing(part, chosen)
 

@@ -29,8 +29,8 @@ def as_stack(grams: Any, what: str = "grams") -> ArrayStorage:
     Parameters
     ----------
     grams : array of shape (m, N, N)
-        An array of contiguous float64 or float32 numbers is used itself, if its memory is read-only or it
-        takes at least `IN_PLACE_BYTES`. Others are copied.
+        An array of contiguous float64 or float32 numbers that takes at least `IN_PLACE_BYTES` is used
+        itself. Others are copied.
     what : str
         The name of the argument, for the message.
 
@@ -40,9 +40,7 @@ def as_stack(grams: Any, what: str = "grams") -> ArrayStorage:
         If it is no such stack.
     """
     array = as_squares(grams, what)
-    readable = array.flags.c_contiguous and array.flags.aligned
-    fixed = is_new(array, grams) or is_immutable(array)
-    used = readable and (fixed or array.nbytes >= IN_PLACE_BYTES)
+    used = array.flags.c_contiguous and array.flags.aligned and array.nbytes >= IN_PLACE_BYTES
     stack = array if used else np.empty(array.shape, array.dtype)
 
     def inspect(i: int) -> tuple[Array, bool]:
@@ -62,7 +60,7 @@ def as_stack(grams: Any, what: str = "grams") -> ArrayStorage:
         mean = symmetrised(K, f"{what}[{i}]")
         asymmetries[f"{what}[{i}]"] = asymmetry(K)
         if mean is not K:
-            if stack is array and not is_new(array, grams):
+            if stack is array:
                 stack = stack.copy()
             stack[i], largest[i] = mean, row_maxima(mean)
     return ArrayStorage(stack, largest=largest, assumes=taken_as_symmetric(asymmetries))
@@ -122,28 +120,6 @@ def matrices_instead(grams: Any) -> str | None:
     if hasattr(grams, "grams"):
         return "Pass its .grams."
     return "Pass the matrices of kernels on points: kernelopt.Grams.from_kernels(kernels, X)."
-
-
-def is_new(array: Floats, given: Any) -> bool:
-    """Whether an array was made by converting what was given: nobody else has it."""
-    if isinstance(given, np.ndarray):
-        return not np.may_share_memory(array, given)
-    return type(given) in (list, tuple)  # any other object may have returned an array that it keeps
-
-
-def is_immutable(array: Floats) -> bool:
-    """Whether the memory of an array is read-only: neither it nor what it is a view of can be written to."""
-    part: Any = array
-    while isinstance(part, np.ndarray):
-        if part.flags.writeable:
-            return False
-        part = part.base
-    if part is None:
-        return True
-    try:
-        return memoryview(part).readonly  # the memory belongs to bytes, to a mapped file, ...
-    except TypeError:
-        return False
 
 
 def inspected(K: Floats) -> tuple[Array, bool]:

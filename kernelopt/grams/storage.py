@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import copy
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -73,11 +74,9 @@ class Storage(ABC):
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of a copy, without caches and without the storage that a subset was taken from."""
         state = dict(vars(self))  # an atomic copy, since another thread may add to it
-        return {
-            k: v
-            for k, v in state.items()
-            if k not in ("origin", "_last") and not isinstance(getattr(type(self), k, None), cached_array)
-        }
+        kinds = {name: getattr(type(self), name, None) for name in state}
+        left = {name for name, kind in kinds.items() if isinstance(kind, cached_array | cached_property)}
+        return {name: state[name] for name in state.keys() - left - {"origin", "_last", "_image"}}
 
     @abstractmethod
     def gram(self, i: int) -> Array:

@@ -80,7 +80,26 @@ def parse_kernel(text: str) -> Kernel:
             f"the text of a kernel must be a string, got {shown(text)} ({type(text).__name__}). "
             'Write "gaussian(0.5)", say.'
         )
-    return _Reader(text).kernel()
+    text = text.strip()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # Python warns of text that is hardly meant, such as "1in"
+            tree = ast.parse(text, mode="eval").body
+        kernel = _read(tree, text)
+    except InputError:
+        raise
+    except (
+        SyntaxError,
+        ValueError,
+        MemoryError,
+        RecursionError,
+    ) as error:  # deep nesting too
+        reason = error.msg if isinstance(error, SyntaxError) else error
+        wanted = "an expression such as 2 * gaussian(0.5) + linear()"
+        raise _refused(text, wanted, text, why=f" ({reason})") from error
+    if not isinstance(kernel, Kernel):
+        raise _refused(text, "a kernel", text)
+    return kernel
 
 
 def kernel_text(kernel: Kernel) -> str:
@@ -100,9 +119,8 @@ def kernel_text(kernel: Kernel) -> str:
             return f"({' + '.join(parts)})"
         return " * ".join([repr(kernel.factor), *parts]).removeprefix("1.0 * ")
     kind = type(kernel)
-    name = next((name for name, known in OWN.items() if known is kind), None)
-    if name is None:
-        name = next((name for name, known in kernel_classes().items() if known is kind), None)
+    classes = OWN if kind in OWN.values() else kernel_classes()
+    name = next((name for name, known in classes.items() if known is kind), None)
     if name is None or not is_dataclass(kernel):
         raise ParameterError(
             "a kernel that is written as text must be one of kernelopt.kernels or a dataclass that a package "
@@ -133,118 +151,81 @@ def _value_text(value: Any, kernel: Kernel) -> str:
     )
 
 
-class _Reader:
-    """Reads the syntax tree of one text."""
+def _refused(
+    text: str, wanted: str, got: str | ast.AST, why: str = "", remedy: str = REMEDY
+) -> ParameterError:
+    """Return the error for a part of a text: a piece of it, or a node of its tree."""
+    if isinstance(got, ast.AST):
+        got = ast.get_source_segment(text, got) or type(got).__name__
+    where = "" if got == text else f" in {shown(text)}"
+    return ParameterError(f"the text of a kernel must be {wanted}, got {shown(got)}{where}{why}. {remedy}")
 
-    def __init__(self, text: str) -> None:
-        self.text = text.strip()
 
-    def kernel(self) -> Kernel:
-        """Return the kernel of the whole text."""
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")  # Python warns of text that is hardly meant, such as "1in"
-                tree = ast.parse(self.text, mode="eval").body
-            return self._kernel(tree)
-        except InputError:
-            raise
-        except (
-            SyntaxError,
-            ValueError,
-            MemoryError,
-            RecursionError,
-        ) as error:  # of the parser, or of deep nesting
-            reason = error.msg if isinstance(error, SyntaxError) else error
-            wanted = "an expression such as 2 * gaussian(0.5) + linear()"
-            raise self._error(wanted, self.text, why=f" ({reason})") from error
+def _read(node: ast.expr, text: str) -> Any:
+    """Return the kernel, the number, the string or the tuple of a node."""
+    match node:
+        case ast.BinOp(op=ast.Add() | ast.Mult()):
+            return _joined(node, text)
+        case ast.Call(func=ast.Name(id=name)):
+            return _called(node, _class(name, text), text)
+        case ast.Constant(value=bool() | int() | float() | str() | None as value):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+            return -value
+        case ast.Tuple(elts=entries) | ast.List(elts=entries):
+            return tuple(_read(entry, text) for entry in entries)
+        case ast.Name(id=name):
+            _class(name, text)
+            remedy = f"Write {name}(), with its arguments between the parentheses."
+            raise _refused(text, "made of calls", name, remedy=remedy)
+    raise _refused(text, "made of calls of kernels, sums, products and numbers", node)
 
-    def _error(self, wanted: str, got: str, why: str = "", remedy: str = REMEDY) -> ParameterError:
-        where = "" if got == self.text else f" in {shown(self.text)}"
-        return ParameterError(
-            f"the text of a kernel must be {wanted}, got {shown(got)}{where}{why}. {remedy}"
-        )
 
-    def _source(self, node: ast.AST) -> str:
-        return ast.get_source_segment(self.text, node) or type(node).__name__
+def _joined(node: ast.BinOp, text: str) -> Kernel:
+    """Return a sum or a product, in a loop over its operands, since there may be thousands."""
+    operands: list[tuple[ast.operator, ast.expr]] = []
+    first: ast.expr = node
+    while isinstance(first, ast.BinOp) and isinstance(first.op, ast.Add | ast.Mult):
+        operands.append((first.op, first.right))
+        first = first.left
+    total = _read(first, text)
+    for operator, right in reversed(operands):
+        other, product = _read(right, text), isinstance(operator, ast.Mult)
+        kernels = isinstance(total, Kernel) + isinstance(other, Kernel)
+        if kernels + (product and (is_real(total) or is_real(other))) < 2:
+            wanted = (
+                "made of products of kernels, and numbers times kernels" if product else "a sum of kernels"
+            )
+            raise _refused(text, wanted, f"{shown(total)} {'*' if product else '+'} {shown(other)}")
+        total = total * other if product else total + other
+    return total  # type: ignore[no-any-return]
 
-    def _kernel(self, node: ast.expr) -> Kernel:
-        value = self._value(node)
-        if not isinstance(value, Kernel):
-            raise self._error("a kernel", self._source(node))
-        return value
 
-    def _value(self, node: ast.expr) -> Any:
-        """Return the kernel, the number, the string or the tuple of a node."""
-        match node:
-            case ast.BinOp(op=ast.Add() | ast.Mult()):
-                return self._joined(node)
-            case ast.Call(func=ast.Name(id=name)):
-                return self._called(node, self._class(name))
-            case ast.Constant(value=bool() | int() | float() | str() | None as value):
-                return value
-            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
-                return -value
-            case ast.Tuple(elts=entries) | ast.List(elts=entries):
-                return tuple(self._value(entry) for entry in entries)
-            case ast.Name(id=name):
-                self._class(name)
-                remedy = f"Write {name}(), with its arguments between the parentheses."
-                raise self._error("made of calls", name, remedy=remedy)
-        raise self._error("made of calls of kernels, sums, products and numbers", self._source(node))
+def _called(node: ast.Call, kind: type[Kernel], text: str) -> Kernel:
+    """Return the kernel that a call makes."""
+    names = [keyword.arg for keyword in node.keywords]
+    if None in names or len(set(names)) < len(names) or any(isinstance(a, ast.Starred) for a in node.args):
+        raise _refused(text, "made of calls with one value for each argument", node)
+    values = [_read(argument, text) for argument in node.args]
+    named = {str(keyword.arg): _read(keyword.value, text) for keyword in node.keywords}
+    signature = inspect.signature(kind)
+    try:
+        signature.bind(*values, **named)
+    except TypeError as error:
+        fitting = f"made of calls that fit {kind.__name__}({', '.join(signature.parameters)})"
+        raise _refused(text, fitting, node, f" ({error})", "Correct the arguments.") from error
+    try:
+        return kind(*values, **named)
+    except InputError as error:
+        raise type(error)(f"{shown(ast.get_source_segment(text, node))}: {error}") from error
 
-    def _joined(self, node: ast.BinOp) -> Kernel:
-        """Return a sum or a product, in a loop over its operands, since there may be thousands."""
-        operands: list[tuple[ast.operator, ast.expr]] = []
-        first: ast.expr = node
-        while isinstance(first, ast.BinOp) and isinstance(first.op, ast.Add | ast.Mult):
-            operands.append((first.op, first.right))
-            first = first.left
-        total = self._value(first)
-        for operator, right in reversed(operands):
-            other = self._value(right)
-            product = isinstance(operator, ast.Mult)
-            kernels = isinstance(total, Kernel) + isinstance(other, Kernel)
-            if kernels + (product and (is_real(total) or is_real(other))) < 2:
-                wanted = (
-                    "made of products of kernels, and numbers times kernels"
-                    if product
-                    else "a sum of kernels"
-                )
-                raise self._error(wanted, f"{shown(total)} {'*' if product else '+'} {shown(other)}")
-            total = total * other if product else total + other
-        return total  # type: ignore[no-any-return]
 
-    def _called(self, node: ast.Call, kind: type[Kernel]) -> Kernel:
-        """Return the kernel that a call makes."""
-        names = [keyword.arg for keyword in node.keywords]
-        if (
-            None in names
-            or len(set(names)) < len(names)
-            or any(isinstance(a, ast.Starred) for a in node.args)
-        ):
-            raise self._error("made of calls with one value for each argument", self._source(node))
-        values = [self._value(argument) for argument in node.args]
-        named = {str(keyword.arg): self._value(keyword.value) for keyword in node.keywords}
-        signature = inspect.signature(kind)
-        try:
-            signature.bind(*values, **named)
-        except TypeError as error:
-            fitting = f"made of calls that fit {kind.__name__}({', '.join(signature.parameters)})"
-            got = self._source(node)
-            raise self._error(fitting, got, f" ({error})", "Correct the arguments.") from error
-        try:
-            return kind(*values, **named)
-        except InputError as error:
-            raise type(error)(f"{shown(self._source(node))}: {error}") from error
-
-    def _class(self, name: str) -> type[Kernel]:
-        if name in OWN:
-            return OWN[name]
-        classes = kernel_classes()
-        if name not in classes:
-            remedy = f"{suggestion(name, classes)} `kernelopt list kernels` describes them.".lstrip()
-            raise self._error(f"made of the kernels {', '.join(classes)}", name, remedy=remedy)
-        return classes[name]
+def _class(name: str, text: str) -> type[Kernel]:
+    classes = OWN if name in OWN else kernel_classes()
+    if name not in classes:
+        remedy = f"{suggestion(name, classes)} `kernelopt list kernels` describes them.".lstrip()
+        raise _refused(text, f"made of the kernels {', '.join(classes)}", name, remedy=remedy)
+    return classes[name]
 
 
 register("kernel", Kernel, kernel_text, parse_kernel)

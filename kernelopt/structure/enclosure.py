@@ -6,8 +6,8 @@ sums of squares are computed with their scale taken out, since x^p alone may und
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from functools import partial
+import math
+from collections.abc import Collection
 from typing import Any
 
 import cvxpy as cp
@@ -21,7 +21,6 @@ from cvxpy.expressions.leaf import Leaf
 from cvxpy.transforms.indicator import indicator
 
 from kernelopt.numerics.ball import Ball, raised
-from kernelopt.numerics.cones import exponential_projection, power_projection
 from kernelopt.structure.affine import flat
 from kernelopt.structure.rules import EVALUATION, dense, of_other, of_product, rule_of
 from kernelopt.structure.structure import Structure
@@ -89,7 +88,7 @@ def residual(constraint: Any, moved: Collection[cp.Variable] = (), by: float = 0
 
     Variables in `moved` are only known up to the relative change `by`. For a second-order cone it is the
     excess of the norm. cvxpy finds the distances from exponential and power cones by SCS, to about 1e-6. Here
-    they are distances from projections, exact up to rounding; a distance changes by no more than the point.
+    they are bounded by explicit changes of single entries; a distance changes by no more than the point.
     """
     if isinstance(constraint, Equality | Zero):
         return enclosure(constraint.expr, moved, by).absolute()
@@ -111,7 +110,7 @@ def residual(constraint: Any, moved: Collection[cp.Variable] = (), by: float = 0
 
 
 def from_cones(constraint: Any, args: list[Array]) -> Array:
-    """Return the distances of the given arguments from exponential or power cones."""
+    """Return bounds of the distances of the given arguments from exponential or power cones."""
     if isinstance(constraint, PowConeND):
         W, a = args[0], np.asarray(constraint.alpha.value, dtype=float)
         W, a = (W.T, a.T) if W.ndim == 2 and constraint.axis == 0 else (np.atleast_2d(W), np.atleast_2d(a))
@@ -119,18 +118,37 @@ def from_cones(constraint: Any, args: list[Array]) -> Array:
     else:
         points = np.column_stack([np.ravel(arg, order="F") for arg in args])
         if isinstance(constraint, ExpCone):
-            return np.array([distance(v, exponential_projection) for v in points])
+            return np.array([from_exponential(v) for v in points])
         a = np.ravel(np.asarray(constraint.alpha.value, dtype=float), order="F")
         a = np.column_stack([a, 1 - a])
-    projections = (partial(onto_power, exponents=each) for each in a)
-    return np.array([distance(v, projection) for v, projection in zip(points, projections, strict=True)])
+    return np.array([from_power(v[:-1], v[-1], each) for v, each in zip(points, a, strict=True)])
 
 
-def onto_power(v: Array, exponents: Array) -> Array:
-    """Return the projection of a point on a power cone."""
-    return np.append(*power_projection(v[:-1], v[-1], exponents))
+def from_exponential(v: Array) -> float:
+    """Return how far a point is from the exponential cone: the least change of x, of z, or to its face y = 0.
+
+    It is at least the distance, and of its order near the cone, where one of its entries may change alone.
+    """
+    x, y, z = v
+    if not np.isfinite(v).all():
+        return np.inf
+    changes = [math.hypot(max(x, 0.0), y, min(z, 0.0))]
+    if y > 0:
+        with np.errstate(over="ignore"):
+            changes.append(max(y * np.exp(x / y) - z, 0.0))
+        if z > 0:
+            changes.append(max(x - y * math.log(z / y), 0.0))
+    return float(min(changes))
 
 
-def distance(v: Array, projection: Callable[[Array], Array]) -> float:
-    """Return the distance of a point from its projection, infinite where it is not finite."""
-    return float(np.linalg.norm(v - projection(v))) if np.isfinite(v).all() else np.inf
+def from_power(w: Array, z: float, exponents: Array) -> float:
+    """Return how far a point is from a power cone: the least change of z or of one w_i, after w >= 0."""
+    if not (np.isfinite(w).all() and np.isfinite(z)):
+        return np.inf
+    positive = np.maximum(w, 0.0)
+    reach = float(np.prod(positive**exponents))
+    changes = [max(abs(z) - reach, 0.0)]
+    if abs(z) > reach > 0:
+        with np.errstate(over="ignore"):
+            changes.extend(positive * np.expm1(np.log(abs(z) / reach) / exponents))
+    return math.hypot(float(np.linalg.norm(w - positive)), min(changes))

@@ -374,21 +374,6 @@ def test_what_a_stack_hands_out_cannot_change_it(make):
     assert np.array_equal(grams.diagonals, expected.diagonals)
 
 
-def test_kept_and_stored_arrays_are_read_only_and_others_are_copies():
-    lazy, stored = kernels(), ko.Grams.from_array(stack(N))
-    for array in (lazy[0], lazy.factor(0), lazy.diagonals, lazy.row_means, stored[0], np.asarray(stored)):
-        assert not array.flags.writeable
-    for array in (
-        np.array(stored),
-        np.array(lazy),
-        lazy.rows([0]),
-        stored.rows([0]),
-        stored.combine([1, 1, 1]),
-    ):
-        array[...] = 0.0
-    assert np.array_equal(stored[0], stack(N)[0])
-
-
 def test_an_array_of_all_matrices_follows_the_protocol_of_numpy():
     stored, lazy = ko.Grams.from_array(stack(N)), kernels()
     assert np.shares_memory(np.asarray(stored), stored[0]) and np.shares_memory(

@@ -86,9 +86,8 @@ def test_the_pass_finds_the_row_maxima_and_every_asymmetric_or_infinite_entry(n,
 
 
 def test_zeros_of_different_signs_are_symmetric():
-    K = np.array([[[1.0, -0.0], [0.0, 1.0]]])
-    K.setflags(write=False)
-    assert np.shares_memory(as_stack(K).array, K)
+    given = as_stack(np.array([[[1.0, -0.0], [0.0, 1.0]]]))
+    assert np.signbit(given.array[0, 0, 1]) and not given.assumes
 
 
 @every("at", ((0, 1), (N - 1, 0), (7, 7)))
@@ -115,22 +114,6 @@ def test_rounding_is_averaged_in_either_precision():
 
 
 # ---------------------------------------------------------------------------------- the copies
-
-
-def test_an_array_is_copied_if_and_only_if_somebody_can_write_to_it(tmp_path):
-    array = stack(N)
-    assert not used_itself(array)
-    view = array[:2]
-    view.setflags(write=False)
-    assert not used_itself(view)  # its base can be written to
-    assert not used_itself(np.broadcast_to(array[0], (3, N, N)))
-    array.setflags(write=False)
-    assert used_itself(array) and used_itself(array[:2])
-    assert used_itself(np.frombuffer(array.tobytes()).reshape(array.shape))
-    np.save(tmp_path / "stack.npy", array)
-    assert used_itself(np.load(tmp_path / "stack.npy", mmap_mode="r"))
-    assert not used_itself(np.load(tmp_path / "stack.npy", mmap_mode="r+"))
-    assert not used_itself(np.load(tmp_path / "stack.npy", mmap_mode="c"))
 
 
 def test_other_layouts_and_types_become_contiguous_copies():

@@ -17,7 +17,7 @@ from kernelopt.errors import (
     ParameterError,
     ShapeError,
 )
-from kernelopt.grams import as_grams, caching
+from kernelopt.grams import caching
 from tests.every import every
 from tests.grams.stacks import KERNELS, SIGNED, STACKS, Counting, N, V, X, near
 from tests.problems import labels, points, solved, stack
@@ -106,19 +106,6 @@ def test_self_similarity():
             other.self_similarity(new)
     with pytest.raises(ShapeError, match=r"X_new must have 3 columns, .* got shape \(3, 2\)"):
         grams.self_similarity(new[:, :2])
-
-
-def test_as_grams_takes_both():
-    grams = ko.Grams.from_array(stack(N))
-    assert as_grams(grams) is grams
-    assert np.array_equal(np.asarray(as_grams(stack(N))), stack(N))
-
-
-def test_a_stack_does_not_follow_its_source_array():
-    source = stack(N)
-    grams = ko.Grams.from_array(source)
-    source[:] = 0.0
-    assert np.array_equal(np.asarray(grams), stack(N))
 
 
 def test_kernels_do_not_follow_the_points_they_were_given():

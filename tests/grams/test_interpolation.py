@@ -9,13 +9,7 @@ import kernelopt as ko
 from kernelopt import Kernel
 from kernelopt.extend import Profile
 from kernelopt.grams import evaluated
-from kernelopt.grams.interpolation import (
-    SETTINGS,
-    Interpolation,
-    coefficients,
-    inverse_vandermonde,
-    nodes,
-)
+from kernelopt.grams.interpolation import SETTINGS, Interpolation, coefficients, inverse_vandermonde, nodes
 
 UNIT = 2.0**-53
 N = SETTINGS.most_roundings + 420

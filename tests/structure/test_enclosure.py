@@ -114,3 +114,81 @@ def test_an_atom_without_a_gradient_has_its_value_and_no_bound():
         found = enclosure(e)
         assert found.mid == pytest.approx(e.value) and found.rad == np.inf
         assert violation(e <= e.value - 0.1) == pytest.approx(0.1)
+
+
+def exponential_ray(s):
+    """Rays on the boundary of y exp(x / y) <= z, y > 0."""
+    return np.column_stack([s, np.ones_like(s), np.exp(s)])
+
+
+def power_ray(t):
+    """Rays on the boundary of x^0.3 y^0.7 >= |z|; the sign of z is the sign of t."""
+    u, v = np.cos(np.abs(t)).clip(0), np.sin(np.abs(t))
+    return np.column_stack([u, v, np.sign(t) * u**0.3 * v**0.7])
+
+
+def from_rays(point, ray, low, high):
+    """The distance of a point from the rays of the parameters in [low, high], by brute force."""
+    for _ in range(4):
+        s = np.linspace(low, high, 4001)
+        rays = ray(s)
+        along = np.maximum(rays @ point, 0.0) / (rays**2).sum(axis=1)
+        distances = np.linalg.norm(point - along[:, None] * rays, axis=1)
+        best = int(np.argmin(distances))
+        low, high = s[max(best - 2, 0)], s[min(best + 2, s.size - 1)]
+    return float(distances[best])
+
+
+CONES = {
+    "exponential": (
+        lambda x: cp.ExpCone(*x),
+        lambda x, y, z: (y > 0 and y * np.exp(x / y) <= z) or (y == 0 and x <= 0 <= z),
+        exponential_ray,
+        [(-40.0, 0.0), (0.0, 40.0)],
+    ),
+    "power": (
+        lambda x: cp.PowCone3D(*x, 0.3),
+        lambda x, y, z: min(x, y) >= 0 and x**0.3 * y**0.7 >= abs(z),
+        power_ray,
+        [(-np.pi / 2, 0.0), (0.0, np.pi / 2)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONES)
+def test_the_violation_of_a_cone_is_no_less_than_the_distance_and_of_its_order(name):
+    """Of points of all signs, and beside the boundary at many distances; in the cone it is rounding."""
+    cone, in_cone, ray, intervals = CONES[name]
+    rng = np.random.default_rng(0)
+    rays = ray(rng.uniform(*intervals[1], size=60))
+    rays *= 10.0 ** rng.integers(-6, 7, size=(60, 1)) / np.linalg.norm(rays, axis=1)[:, None]
+    beside = rays * (1 + rng.normal(size=(60, 3)) * 10.0 ** rng.integers(-3, 1, size=(60, 1)))
+    variables = [cp.Variable(value=0.0) for _ in range(3)]
+    for point in [*rng.normal(size=(60, 3)), *beside]:
+        for variable, value in zip(variables, point, strict=True):
+            variable.save_value(np.array(value))
+        size, (x, y, z) = np.abs(point).max(), point
+        (found,) = violation(cone(variables))
+        if in_cone(x, y, z):
+            assert found <= 1e-12 * size
+            continue
+        distance = min(from_rays(point, ray, *interval) for interval in intervals)
+        if name == "exponential":
+            distance = min(distance, np.hypot(np.hypot(max(x, 0.0), y), min(z, 0.0)))
+        assert distance * (1 - 1e-6) - 1e-9 * size <= found <= 60 * distance + 1e-12 * size, point
+
+
+def test_the_violation_of_cones_in_every_form():
+    x, y, z = (cp.Variable(2, value=v) for v in ([1.0, -1], [2.0, 0], [2 * np.exp(0.5) - 1e-3, 0]))
+    found = violation(cp.constraints.ExpCone(x, y, z))
+    slope = np.array([np.exp(0.5), np.exp(0.5) / 2, -1])  # of y exp(x / y) - z
+    assert found[0] == pytest.approx(1e-3 / np.abs(slope).max(), rel=1e-3) and found[1] == 0
+    root = violation(cp.constraints.PowCone3D(y, x, z, 0.5))
+    wide = cp.constraints.PowConeND(cp.vstack([y, x]), z, np.full((2, 2), 0.5))
+    assert violation(wide) == pytest.approx(root, rel=1e-12) and root[0] > 0.1 and root[1] == 1
+    tall = cp.constraints.PowConeND(cp.hstack([y[:1], x[:1]]), z[0], np.array([0.5, 0.5]))
+    assert violation(tall) == pytest.approx(root[:1], rel=1e-12)
+    y.save_value(np.array([np.nan, 1.0]))
+    assert violation(cp.constraints.ExpCone(x, y, z))[0] == np.inf
+    assert violation(cp.constraints.PowCone3D(x, y, z, 0.5))[0] == np.inf
+    assert violation(x <= 0).tolist() == [1.0, 0.0]

@@ -26,18 +26,7 @@ from kernelopt.estimators import (
     TripletKernel,
 )
 from tests.problems import points
-from tests.validation.careless import (
-    DEFAULT,
-    Arg,
-    Call,
-    array,
-    exponent,
-    flag,
-    number,
-    size,
-    vector,
-    word,
-)
+from tests.validation.careless import DEFAULT, Arg, Call, array, exponent, flag, number, size, vector, word
 
 N = 8
 X = points(N, d=3)
@@ -95,11 +84,7 @@ ESTIMATORS: dict[Callable[..., Any], tuple[dict[str, Any], Any, dict[str, Arg]]]
         Y,
         C | {"rho": number(1.0), "trace": number(1.0, DEFAULT), "fidelity": word("l1", skips="function")},
     ),
-    TransductiveKernelClassifier: (
-        KERNELS,
-        Y,
-        C | {"margin": word("l1"), "weights": word("nonnegative")},
-    ),
+    TransductiveKernelClassifier: (KERNELS, Y, C | {"margin": word("l1"), "weights": word("nonnegative")}),
     KernelAlignment: (KERNELS, Y, {"center": flag(True)}),
     TripletKernel: (
         KERNELS | {"cone": "nonnegative"},

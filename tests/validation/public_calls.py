@@ -203,19 +203,9 @@ entry(
 for loss in (ko.hinge, ko.squared_hinge, ko.huberized_hinge, ko.logistic):
     one = lambda made: made.value(np.linspace(-1, 1, N), Y)  # noqa: E731
     entry(f"{loss.__name__}, one C", loss, one, C=number(2.0))
-    entry(
-        f"{loss.__name__}, C per sample",
-        loss,
-        one,
-        C=vector(np.arange(1.0, N + 1), "number"),
-    )
+    entry(f"{loss.__name__}, C per sample", loss, one, C=vector(np.arange(1.0, N + 1), "number"))
 for loss in (ko.squared, ko.epsilon_insensitive, ko.one_class):
-    entry(
-        loss.__name__,
-        loss,
-        lambda made: made.value(V, V[::-1]),
-        C=vector(np.arange(1.0, N + 1), "number"),
-    )
+    entry(loss.__name__, loss, lambda made: made.value(V, V[::-1]), C=vector(np.arange(1.0, N + 1), "number"))
 entry("huberized_hinge, tau", lambda tau: ko.huberized_hinge(1.0, tau).value(V, Y), tau=number(0.5))
 entry("epsilon_insensitive, eps", lambda eps: ko.epsilon_insensitive(1.0, eps).value(V, Y), eps=number(0.5))
 entry("hinge.scaled", ko.hinge().scaled, lambda made: made.C, factor=number(2.0))
@@ -580,12 +570,7 @@ for name, more in {
     "non_isotropic": {"E": array(E)},
 }.items():
     entry(f"lp_norm.{name}", getattr(lp_norm, name), value_of, **COMMON, **more, **LOSS)
-entry(
-    "screen",
-    ko.screen,
-    len,
-    solution=thing(lp_norm.primal(GRAMS, Y, p=1).solve("exact")),
-)
+entry("screen", ko.screen, len, solution=thing(lp_norm.primal(GRAMS, Y, p=1).solve("exact")))
 entry(
     "price",
     lambda solution, kernel: ko.price(solution, kernel).at_least,
