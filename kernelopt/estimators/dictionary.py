@@ -205,27 +205,18 @@ def fit_dictionary(
     if X.ndim == 1:
         return of_strings(entries)
     d = X.shape[1]
-    everything = tuple(range(d))
     weights = np.ones(len(X)) if weights is None else weights
-    raw = not all(is_default(kernel) for _, kernel, _ in entries)
-    blocks = [Block(everything, np.zeros(d), np.ones(d))] if raw else []
-    placed: dict[tuple[int, ...], tuple[int, ...]] = {}  # where standardised columns are in the points
-    # Each kernel with its name and the columns of the points that it sees; some of them see X itself.
-    found: list[tuple[str, Kernel, tuple[int, ...]]] = []
-    own: list[tuple[str, Kernel, tuple[int, ...]]] = []
+    raw, standard = Block(tuple(range(d)), np.zeros(d), np.ones(d)), dict[tuple[int, ...], Block]()
+    # Each kernel with its name, the block of the points that it sees, and the columns of the block.
+    found: list[tuple[str, Kernel, Block, tuple[int, ...]]] = []
     for name, kernel, columns in entries:
-        chosen = everything if columns is None else as_columns(columns, d, feature_names)
+        chosen = raw.columns if columns is None else as_columns(columns, d, feature_names)
         if is_default(kernel):
             block = standardised(X, chosen, weights, feature_names)
-            if block.columns not in placed:
-                start = sum(len(earlier.columns) for earlier in blocks)
-                placed[block.columns] = tuple(range(start, start + len(block.columns)))
-                blocks.append(block)
-            defaults = default_kernels(kernel, block.of(X), weights, random_state)
-            found += [
-                (name_of_default(name, kernel, text), default, placed[block.columns])
-                for text, default in defaults.items()
-            ]
+            block = standard.setdefault(block.columns, block)  # kernels of the same columns share them
+            for text, default in default_kernels(kernel, block.of(X), weights, random_state).items():
+                full = text if not name else f"{name}: {text}" if kernel is None else name
+                found.append((full, default, block, tuple(range(len(block.columns)))))
             continue
         read = as_kernel(kernel)
         if read.domain is as_strings:
@@ -233,24 +224,19 @@ def fit_dictionary(
                 f"X must hold strings for the kernel {read!r}, got points of {d} columns. Pass a list of "
                 'strings, or kernels of points, such as "gaussian(1.0)".'
             )
-        own.append((name or repr(read), read, chosen))
-        found.append(own[-1])
+        found.append((name or repr(read), read, raw, chosen))
+    own = [(name, kernel, columns) for name, kernel, block, columns in found if block is raw]
     warn_of_scales(own, X, weights, feature_names)
-    whole = tuple(range(sum(len(block.columns) for block in blocks)))
-    # A kernel that chooses its columns itself sees those of X, which come first.
-    kernels_of_points = [
-        k if seen == whole or (seen == everything and isinstance(k, on_columns)) else on_columns(k, seen)
-        for _, k, seen in found
-    ]
-    names = numbered([name for name, _, _ in found])
-    return Dictionary(tuple(kernels_of_points), names, () if len(blocks) == 1 and raw else tuple(blocks))
-
-
-def name_of_default(name: str | None, kernel: str | None, text: str) -> str:
-    """Return the name of a default kernel in a dictionary, where it is `text` among the default kernels."""
-    if not name:
-        return text
-    return f"{name}: {text}" if kernel is None else name
+    blocks = [raw] * bool(own) + list(standard.values())
+    *starts, width = np.cumsum([0, *(len(block.columns) for block in blocks)]).tolist()
+    kernels_of_points = []
+    for _, kernel, block, columns in found:
+        seen = tuple(starts[blocks.index(block)] + column for column in columns)
+        # A kernel that chooses its columns itself sees those of X, which come first.
+        whole = seen == tuple(range(width)) or (seen == raw.columns and isinstance(kernel, on_columns))
+        kernels_of_points.append(kernel if whole else on_columns(kernel, seen))
+    names = numbered([name for name, *_ in found])
+    return Dictionary(tuple(kernels_of_points), names, () if blocks == [raw] else tuple(blocks))
 
 
 def of_strings(entries: Sequence[tuple[str | None, Any, Any]]) -> Dictionary:

@@ -7,6 +7,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from scipy.interpolate import make_interp_spline
 
 from kernelopt.duality.conditions import objective
 from kernelopt.duality.dualize import dualize
@@ -66,22 +67,21 @@ def plot_duality(problem: cp.Problem, path: Sequence[Any], *, points: int = 41, 
             "path must be at least two solutions or arrays of shape (n,), got fewer in plot_duality. Pass "
             "[first, last]."
         )
-    ((term, alpha),), learner = known, structure.risks[0].learner
-    given, users = [corner_of(each) for each in path], structure.user_variables
-    bias = learner.bias is not None
-    corners = [learner.loss.project(alpha_of(each, learner.n), learner.y, bias) for each in given]
-    ends: list[Any] = [point_of(each, users) for each in given]
-    joined = all(end is not None for end in ends)
-    last = len(corners) - 1
+    ((term, alpha),), learner, users = known, structure.risks[0].learner, structure.user_variables
+    found = [corner_of(each, learner.n) for each in path]
+    bias, last = learner.bias is not None, len(path) - 1
+    corners = along([learner.loss.project(given, learner.y, bias) for given, _ in found])
+    joined = all(v.id in point for v in users for _, point in found)
+    ends = {v.id: along([point[v.id] for _, point in found]) for v in users} if joined else {}
     position, pairs = np.linspace(0, last, last * (points - 1) + 1), []
     with COMPILING, quietly(), np.errstate(all="ignore"), kept(users):
         for t in position:
-            lower = solved_at(swept, {id(term.atom): between(corners, t)})
+            lower = solved_at(swept, {id(term.atom): corners(t)})
             if [v.id for v in dual.variables()] == [alpha.id]:  # in closed form
                 lower = structure.sign * float(dual.objective.value)
             response = swept.point()
             for v in users:
-                v.save_value(between([end[v.id] for end in ends], t) if joined else response[v.id])
+                v.save_value(ends[v.id](t) if joined else response[v.id])
             pairs.append((lower, objective(swept)))
     (lower, upper), primal = np.transpose(pairs), "primal" if joined else "primal at the best response"
     if structure.maximize:
@@ -98,32 +98,24 @@ def plot_duality(problem: cp.Problem, path: Sequence[Any], *, points: int = 41, 
     return ax
 
 
-def corner_of(given: Any) -> Any:
-    """Return a corner of the path: an array as it is, and the solution of an estimator."""
-    return drawn(given, "a corner of the path", "plot_duality").solution if hasattr(given, "fit") else given
+def corner_of(given: Any, n: int) -> tuple[Array, dict[int, Array]]:
+    """Return the dual variables of a corner, shape (n,), and its point by the ids of variables.
+
+    A corner is a solution, a fitted estimator, or an array, which has no point.
+    """
+    if hasattr(given, "fit"):
+        given = drawn(given, "a corner of the path", "plot_duality").solution
+    if not hasattr(given, "certificate"):
+        return as_vector(given, "path", size=n), {}
+    if not given.certificate.alphas:
+        raise InputError(
+            "a corner of the path must have dual variables, got a solution without a risk in plot_duality. "
+            "Pass solutions of the problem."
+        )
+    point = {v.id: np.asarray(value, dtype=float) for v, value in given.certificate.point.items()}
+    return as_vector(given.certificate.alphas[0], "path", size=n), point
 
 
-def alpha_of(corner: Any, n: int) -> Array:
-    """Return the dual variables of a solution, or an array of them, shape (n,)."""
-    if hasattr(corner, "certificate"):
-        if not corner.certificate.alphas:
-            raise InputError(
-                "a corner of the path must have dual variables, got a solution without a risk in "
-                "plot_duality. Pass solutions of the problem."
-            )
-        corner = corner.certificate.alphas[0]
-    return as_vector(corner, "path", size=n)
-
-
-def point_of(corner: Any, users: Sequence[cp.Variable]) -> dict[int, Any] | None:
-    """Return the point of a solution by the ids of variables; None where it is none of this problem."""
-    if not hasattr(corner, "certificate"):
-        return None
-    found = {v.id: np.asarray(value, dtype=float) for v, value in corner.certificate.point.items()}
-    return found if {v.id for v in users} <= set(found) else None
-
-
-def between(corners: Sequence[Any], t: float) -> Array:
-    """Return the point of a path at position t; corner i is at i."""
-    i = min(int(t), len(corners) - 2)
-    return np.asarray((i + 1 - t) * corners[i] + (t - i) * corners[i + 1])
+def along(corners: list[Array]) -> Any:
+    """Return the path of straight segments through corners as a function; corner i is at i."""
+    return make_interp_spline(np.arange(len(corners)), np.array(corners), k=1)
