@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelopt.cli.output import Output, number, say
+from kernelopt.cli.output import Output, check_out, number, say
 from kernelopt.cli.usage import Parser
 from kernelopt.running import Call
 
@@ -89,8 +89,7 @@ def figure_path(options: argparse.Namespace) -> Path:
     path = Path(out / "kernelopt-demo.png" if out.is_dir() else out)
     if path.suffix.lower() != ".png":
         wrong(f"--out must be a .png file or an existing folder, got {out}")
-    if not path.parent.is_dir():
-        wrong(f"--out must be in an existing folder, got {path.parent}")
+    check_out(options.parser, path)
     return path
 
 

@@ -30,7 +30,9 @@ from kernelopt.methods.solution import Solution
 from kernelopt.validation import Array
 
 C = 1.0  # of every hinge loss
-WEIGHT_PRICE, TRACE_PRICE = 0.1, 0.001  # gamma1 and gamma2: small, since a comparison costs at most about 1
+SOFT_MARGIN = "lanckriet.soft_margin"
+# Prices of the weights and of the trace: small, since a comparison costs at most about 1.
+TRIPLETS: dict[str, Any] = {"gamma1": 0.1, "gamma2": 0.001, "cone": "nonnegative"}
 
 
 @dataclass(frozen=True)
@@ -72,42 +74,55 @@ class Data:
     kernels: dict[str, Kernel]
     tol: float
 
-    @cached_property
-    def average(self) -> Row:
-        """The row of the machine at the mean of the kernels."""
-        first, *rest = self.kernels.values()
-        return self.alone({"mean": sum(rest, first)})
-
-    @property
-    def best(self) -> Row:
-        """The row of the base kernel, of the same trace, with the smallest value of the soft margin."""
-        rows = [self.alone({name: kernel}) for name, kernel in self.kernels.items()]
-        return min(rows, key=lambda row: float(row.value or 0.0))
-
-    def alone(self, kernels: dict[str, Kernel]) -> Row:
-        """Return the row of the machine of one kernel."""
-        row = self.learned("lanckriet.soft_margin", self.machine(kernels), None)
-        return Row("SVM", row.score, row.seconds, value=row.value)
-
-    def machine(self, kernels: dict[str, Kernel]) -> FormulationClassifier:
-        """Return the soft margin machine of some kernels, with the trace n."""
-        options = {"C": C, "trace": self.y.size}
-        return FormulationClassifier("lanckriet.soft_margin", kernels, options=options, **self.shared)
-
     @property
     def shared(self) -> dict[str, Any]:
         """The options of all estimators that take kernels."""
         return {"normalize": "none", "tol": self.tol}
 
-    def learned(
-        self, name: str, estimator: Any, plain: float | None, points: tuple[Array, Array] | None = None
+    def machine(self, kernels: dict[str, Kernel]) -> FormulationClassifier:
+        """Return the soft margin machine of some kernels, with the trace n."""
+        options = {"C": C, "trace": self.y.size}
+        return FormulationClassifier(SOFT_MARGIN, kernels, options=options, **self.shared)
+
+    @cached_property
+    def average(self) -> Row:
+        """The row of the machine at the mean of the kernels."""
+        first, *rest = self.kernels.values()
+        return self.row(self.machine({"mean": sum(rest, first)}))
+
+    @property
+    def best(self) -> Row:
+        """The row of the base kernel, of the same trace, with the smallest value of the soft margin."""
+        rows = [self.row(self.machine({name: kernel})) for name, kernel in self.kernels.items()]
+        return min(rows, key=lambda row: float(row.value or 0.0))
+
+    def row(
+        self,
+        estimator: Any,
+        name: str | None = None,
+        plain: float | None = None,
+        points: tuple[Array, Array] | None = None,
     ) -> Row:
-        """Return the row of an estimator of a formulation, after its fit to these points or others."""
+        """Return the row of an estimator after its fit to these points or others.
+
+        Parameters
+        ----------
+        estimator : estimator, not fitted
+        name : str, optional
+            The formulation that learns a kernel.
+        plain : float, optional
+            The score without learning a kernel; by default that of the mean of the kernels.
+        points : pair of arrays, optional
+            Training and test samples.
+        """
         (X, X_new), started = points or (self.X, self.X_new), time.perf_counter()
         estimator.fit(X, self.y)
-        seconds = time.perf_counter() - started
+        seconds, score = time.perf_counter() - started, float(estimator.score(X_new, self.y_new))
         solution = getattr(estimator, "solution_", None) or estimator[0].solution_
-        score, reference = estimator.score(X_new, self.y_new), reference_of(catalogue()[name])
+        if name is None:
+            return Row("SVM", score, seconds, value=solution.value)
+        plain = self.average.score if plain is None else plain
+        reference = reference_of(catalogue()[name])
         return Row(solution.method, score, seconds, plain, solution.value, name, reference, solution)
 
 
@@ -136,11 +151,6 @@ def dictionary(d: int) -> dict[str, Kernel]:
     return {name: normalized(kernel) for name, kernel in chosen.items()}
 
 
-def of_kernels(data: Data, name: str, estimator: Any) -> Row:
-    """Return the row of a formulation of the kernels, beside the machine at their mean."""
-    return data.learned(name, estimator, data.average.score)
-
-
 def near_similarity(data: Data) -> Row:
     """Return the row of a kernel near the indefinite similarity tanh(<x, x'> / d - 1/2)."""
     d = data.X.shape[1]
@@ -148,7 +158,7 @@ def near_similarity(data: Data) -> Row:
     S = (S + S.T) / 2  # a product of matrices may be asymmetric in the last digit
     plain = SVC(C=C, kernel="precomputed").fit(S, data.y).score(S_new, data.y_new)
     estimator = SimilarityClassifier(C=C, tol=data.tol)
-    return data.learned("similarity.restricted_spectral", estimator, plain, (S, S_new))
+    return data.row(estimator, "similarity.restricted_spectral", float(plain), (S, S_new))
 
 
 def tuned_svm(data: Data) -> Row:
@@ -159,29 +169,24 @@ def tuned_svm(data: Data) -> Row:
     return Row("SVM", float(search.score(data.X_new, data.y_new)), time.perf_counter() - started)
 
 
-TRIPLETS: dict[str, Any] = {"gamma1": WEIGHT_PRICE, "gamma2": TRACE_PRICE, "cone": "nonnegative"}
 ROWS: dict[str, Callable[[Data], Row]] = {
-    "Lanckriet et al.: soft margin": lambda data: of_kernels(
-        data, "lanckriet.soft_margin", data.machine(data.kernels)
-    ),
-    "Kloft et al.: l_p ball, p = 4/3": lambda data: of_kernels(
-        data, "lp_norm.primal", MKLClassifier(data.kernels, p=4 / 3, C=C, **data.shared)
+    "Lanckriet et al.: soft margin": lambda data: data.row(data.machine(data.kernels), SOFT_MARGIN),
+    "Kloft et al.: l_p ball, p = 4/3": lambda data: data.row(
+        MKLClassifier(data.kernels, p=4 / 3, C=C, **data.shared), "lp_norm.primal"
     ),
     # A kernel from relative comparisons, which are drawn from the labels. With non-negative weights it is a
     # kernel at new points, too, on which a machine is trained.
-    "Fung et al.: comparisons": lambda data: of_kernels(
-        data,
-        "triplet_lp.kernel_design",
+    "Fung et al.: comparisons": lambda data: data.row(
         make_pipeline(TripletKernel(data.kernels, **TRIPLETS, **data.shared), SVC(C=C, kernel="precomputed")),
+        "triplet_lp.kernel_design",
     ),
     "Kundu et al.: near a similarity": near_similarity,
     # The levels and columns of the strategy are found by leaving points out.
-    "Pereverzyev, Tkachenko: LFS": lambda data: of_kernels(
-        data,
-        "linear_functional.functional_strategy",
+    "Pereverzyev, Tkachenko: LFS": lambda data: data.row(
         LinearFunctionalMKLClassifier(
             data.kernels, regularization="leave-one-out", weights="nonnegative", **data.shared
         ),
+        "linear_functional.functional_strategy",
     ),
     "best single kernel": lambda data: data.best,
     "average of the kernels": lambda data: data.average,
