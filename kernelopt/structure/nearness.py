@@ -167,6 +167,7 @@ class Nearness:
     X_i is K_i itself or its spectrum; each has a fixed trace, or is free; for m > 1 the risk has norm=inf.
     """
 
+    structure: Structure
     risk: RiskTerm
     factor: float
     offset: float
@@ -214,7 +215,8 @@ def read_nearness(structure: Structure) -> Nearness | str:
     if isinstance(blocks, str):
         return blocks
     (near, *_), factor = fidelities, objective.factor
-    return Nearness(risk, factor, objective.offset, near.fidelity, near.price / factor, blocks)
+    price = near.price / factor
+    return Nearness(structure, risk, factor, objective.offset, near.fidelity, price, blocks)
 
 
 def read_blocks(

@@ -20,15 +20,11 @@ from kernelopt.certificates.conic.cones import TOO_LONG, ConeProgram, cone_progr
 from kernelopt.certificates.conic.equilibration import equilibrated
 from kernelopt.certificates.lower.minorants import minorant, substituted
 from kernelopt.errors import SolverError, Stopped
-from kernelopt.language.terms import Term, terms
-from kernelopt.structure.affine import affine
 from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.structure.units import units
 from kernelopt.threads import quietly
 from kernelopt.validation import Array
-
-INACTIVE = 1e-12  # a sum of multipliers below this counts as zero
 
 
 class Cut(NamedTuple):
@@ -73,7 +69,7 @@ class Master:
             in_units = {id(t_k): unit * t_k for t_k, unit in zip(t, self.values, strict=True)}
             lifted = substituted(structure, in_units, cones)
             objective = lifted.objective.args[0] / self.value
-            epigraph = cp.Problem(cp.Minimize(v), [objective <= v, *map(of_size_one, lifted.constraints)])
+            epigraph = cp.Problem(cp.Minimize(v), [objective <= v, *lifted.constraints])
             everything = [*self.variables, *t, v]
             stripped = without_attributes(epigraph, everything, {x.id: attribute_box(x) for x in everything})
         program = cone_program(stripped.problem)
@@ -190,7 +186,7 @@ class Master:
 def averaged_alphas(alphas: list[Array], multipliers: Array) -> Array:
     """Return the weighted average of alphas, or the last one where all multipliers vanish."""
     total = float(multipliers.sum())
-    if not total > INACTIVE:
+    if not total > 1e-12:  # rounding
         return alphas[-1]
     mean: Array = multipliers @ np.array(alphas) / total
     return mean
@@ -205,20 +201,3 @@ class MasterFailure(Exception):
     def __init__(self, status: str, ray: Array | None = None) -> None:
         super().__init__(status)
         self.ray = ray
-
-
-def of_size_one(constraint: cp.Constraint) -> cp.Constraint:
-    """Return a semidefinite constraint with its matrices divided by their largest entry."""
-    parts = terms(constraint.args[0]) if isinstance(constraint, cp.constraints.PSD) else None
-    size = max(map(largest_coefficient, parts or []), default=0.0)
-    return constraint.args[0] / size >> 0 if size > 0 else constraint
-
-
-def largest_coefficient(term: Term) -> float:
-    """Return the largest entry of a term's matrices, each times the largest coefficient of its weight."""
-    read = affine(term.weights)
-    factors = np.ones(len(term.grams))
-    if read is not None:
-        rows = [np.ravel(abs(M).max(axis=1).toarray()) for M in read.matrices.values()]
-        factors = np.max([np.abs(read.constant), *rows], axis=0)
-    return max(float(f * np.abs(K).max()) for f, K in zip(factors, term.grams, strict=True))

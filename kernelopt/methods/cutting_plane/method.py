@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -31,13 +32,23 @@ from kernelopt.structure.relaxed_cones import RelaxedCones, relaxed_cones
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.validation import Array, boolean, one_of, whole
 
-FIRST_LEVEL = 0.3  # the level of the first step, as a share of the gap
-STALL_GAP = 1e-4  # gap below which cuts that do not raise the bound are due to rounding
-LOWEST_LEVEL, HIGHEST_LEVEL = 0.1, 0.8  # the range of the level
-LOWER, RAISE = 0.8, 1.2  # factors of the level after a step that improved the objective, and after another
-HALVINGS = 30  # of the distance to the interior point, in the search for a kernel with finite risks
-COMPILATIONS = 2.5  # of the time of a compilation: the master problem and its scaling take as long, measured
 REMEDY = "Give kernelopt.solve more max_iterations."
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Shares of the gap, and numbers of steps; found by measurements."""
+
+    level: float = 0.3  # the level of the first step, as a share of the gap
+    levels: tuple[float, float] = (0.1, 0.8)  # its range
+    lower: float = 0.8  # factor of the level after a step that improved the objective
+    raise_: float = 1.2  # factor of the level after another step
+    stall_gap: float = 1e-4  # gap below which cuts that do not raise the bound are due to rounding
+    halvings: int = 30  # of the distance to the interior point, in the search for a kernel of finite risks
+    compilations: float = 2.5  # of the time of one: the master problem and its scaling take as long
+
+
+SETTINGS = Settings()
 
 
 @dataclass(frozen=True)
@@ -115,7 +126,7 @@ class CuttingPlane(Method):
                     f"{outside.interior_memory / 1e9:.0f} GB, more than {MAX_BYTES / 1e9:.0f} GB. Use "
                     "another method: kernelopt.explain(problem) lists those that apply."
                 )
-            check(COMPILATIONS * outside.compilation_seconds)
+            check(SETTINGS.compilations * outside.compilation_seconds)
         run = CuttingPlaneRun(match, self, control)
         with control:
             run.run()
@@ -132,7 +143,7 @@ class CuttingPlaneRun:
         if self.cones is not None and control.resumed:
             self.cones.restore(control.resumed["space"])
         self.feasible = FeasibleSet(self.evaluator, cones=self.cones)
-        self.level_share = FIRST_LEVEL
+        self.level = SETTINGS.level
         self.machines: list[Given] = []  # those at the last point
         self.cuts: list[list[Array]] = [[] for _ in structure.risks]  # the alphas of all cuts of every risk
 
@@ -140,10 +151,10 @@ class CuttingPlaneRun:
         """Add cuts and move the kernel until the bounds meet."""
         structure, control = self.structure, self.control
         try:
-            model = build(structure, self.method.master, control, self.cones)
+            model = build(structure, self.method.master, self.cones)
             inside = point = model.start()
         except MasterFailure as failure:
-            raise infeasible_error(structure, failure, control) from failure
+            raise infeasible_error(structure, failure) from failure
         if control.start is not None:
             point = control.start.point
         if control.resumed:
@@ -157,7 +168,7 @@ class CuttingPlaneRun:
                 lower, value, point=point, proof=alphas, machines=self.machines, state=self.state
             ):
                 return
-            if control.gap <= STALL_GAP and control.stall():
+            if control.gap <= SETTINGS.stall_gap and control.stall():
                 return
             if not self.machines:
                 raise SolverError(
@@ -173,19 +184,16 @@ class CuttingPlaneRun:
                 point = solution.point
                 grown = self.grow(point)
                 if self.method.stabilize and isinstance(model, Master) and np.isfinite(control.upper):
-                    improved = value < before
-                    self.level_share = (
-                        max(LOWEST_LEVEL, LOWER * self.level_share)
-                        if improved
-                        else min(HIGHEST_LEVEL, RAISE * self.level_share)
-                    )
-                    level = solution.value + self.level_share * (control.upper - solution.value)
-                    point = nearest(model, control.best, level, otherwise=point)
+                    self.level *= SETTINGS.lower if value < before else SETTINGS.raise_
+                    self.level = float(np.clip(self.level, *SETTINGS.levels))
+                    level = solution.value + self.level * (control.upper - solution.value)
+                    with suppress(MasterFailure):  # rounding may make the level set empty
+                        point = model.nearest(control.best, level)
                     grown = self.grow(point) or grown
                 if grown and isinstance(model, Master):
                     model = model.rebuilt()
             except MasterFailure as failure:
-                raise_if_master_impossible(structure, model, failure, control)
+                raise_if_master_impossible(structure, model, failure)
                 control.stopped = f"the master problem could not be solved ({failure})"
                 return
             if lower >= control.upper - control.allowed:
@@ -203,11 +211,11 @@ class CuttingPlaneRun:
         """Return the cuts, the best point and the spaces of the relaxed cones."""
         point = [self.control.best[v.id] for v in self.structure.variables]
         spaces = [] if self.cones is None else list(self.cones.state())
-        return {"level": self.level_share, "cuts": self.cuts, "point": point, "space": spaces}
+        return {"level": self.level, "cuts": self.cuts, "point": point, "space": spaces}
 
     def restore(self, model: Master | TaylorMaster, state: State) -> Point:
         """Add the cuts of a state, and return its point."""
-        self.level_share = state["level"]
+        self.level = state["level"]
         self.add(model, state["cuts"])
         return dict(zip((v.id for v in self.structure.variables), state["point"], strict=True))
 
@@ -225,7 +233,7 @@ class CuttingPlaneRun:
         points. No machine and hence no cut exists there, so the point is moved halfway towards `inside` and
         tried again.
         """
-        for _ in range(HALVINGS):
+        for _ in range(SETTINGS.halvings):
             repaired, _ = self.feasible.nearest(point)
             value, machines = self.evaluator.at(point if repaired is None else repaired)
             if all(np.isfinite(machine.value) for machine in machines):
@@ -269,9 +277,7 @@ class CuttingPlaneRun:
         return None, None
 
 
-def build(
-    structure: Structure, master: str, control: Control, cones: RelaxedCones | None
-) -> Master | TaylorMaster:
+def build(structure: Structure, master: str, cones: RelaxedCones | None) -> Master | TaylorMaster:
     """Return the master problem that is named by `master`."""
     if master == "exact":
         return Master(structure, cones)
@@ -282,16 +288,8 @@ def build(
     return TaylorMaster(read)
 
 
-def nearest(model: Master, centre: Point, level: float, *, otherwise: Point) -> Point:
-    """Return the projection of `centre` on the level set, or `otherwise` if rounding makes it empty."""
-    try:
-        return model.nearest(centre, level)
-    except MasterFailure:
-        return otherwise
-
-
 def raise_if_master_impossible(
-    structure: Structure, model: Master | TaylorMaster, failure: MasterFailure, control: Control
+    structure: Structure, model: Master | TaylorMaster, failure: MasterFailure
 ) -> None:
     """Raise if the master is infeasible or unbounded and the problem itself can be proved to be so too."""
     if failure.ray is not None:
@@ -302,7 +300,7 @@ def raise_if_master_impossible(
         raise_if_unbounded(structure, expand(structure.explicit).problem)
 
 
-def infeasible_error(structure: Structure, failure: MasterFailure, control: Control) -> Exception:
+def infeasible_error(structure: Structure, failure: MasterFailure) -> Exception:
     """Return the error for constraints that no point satisfies, with a proof of that where one is found."""
     zero = {v.id: np.zeros(v.shape) for v in structure.variables}
     alphas = [np.zeros(term.learner.n) for term in structure.risks]

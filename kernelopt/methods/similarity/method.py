@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,13 +25,6 @@ if TYPE_CHECKING:
     from kernelopt.methods.similarity.schemes import Iterate
 
 REMEDY = "Try method='exact' if it fits, or accept the bounds."
-
-
-class Match(NamedTuple):
-    """The problem as kernels near similarities."""
-
-    structure: Structure
-    problem: Nearness
 
 
 @dataclass(frozen=True)
@@ -63,7 +56,7 @@ class FirstOrderDual(Method):
     def __post_init__(self) -> None:
         whole(self.max_iterations, "max_iterations")
 
-    def match(self, structure: Structure) -> Match | str:
+    def match(self, structure: Structure) -> Nearness | str:
         """Read the kernels and their fidelities; the loss must be one of the hinges or the squared loss."""
         problem = read_nearness(structure)
         if isinstance(problem, str):
@@ -77,16 +70,15 @@ class FirstOrderDual(Method):
         bounded = np.isfinite(curve.lower) & np.isfinite(curve.upper) | (curve.curvature > 0)
         if not learner.loss.quadratic or curve.l1.any() or not bounded.all():
             return f"its loss must be one of the hinges or the squared loss, not {learner.loss!r} {any_of}"
-        return Match(structure, problem)
+        return problem
 
-    def cost(self, match: Match) -> Cost:
-        _, problem = match
-        N, m, fidelity = problem.n_points, len(problem.blocks), problem.fidelity
+    def cost(self, match: Nearness) -> Cost:
+        N, m, fidelity = match.n_points, len(match.blocks), match.fidelity
         # Decompositions of each kernel: measured, to a gap of 1e-5
         iterations = 3 if fidelity.quadratic else 15
         if not isinstance(fidelity, Radial):
-            iterations = 750 if any(block.total is None for block in problem.blocks) else 150
-        learns_matrices = problem.blocks[0].V is None
+            iterations = 750 if any(block.total is None for block in match.blocks) else 150
+        learns_matrices = match.blocks[0].V is None
         one = SETTINGS.fixed_seconds + (
             SETTINGS.decomposition_seconds * N**3 if learns_matrices else SETTINGS.passes_seconds * N**2
         )
@@ -103,27 +95,22 @@ class FirstOrderDual(Method):
             SETTINGS.start_seconds + m * iterations * one, certified=True, certification=certification
         )
 
-    def run(self, match: Match, control: Control) -> Outcome | None:
+    def run(self, match: Nearness, control: Control) -> Outcome | None:
         from kernelopt.methods.similarity import schemes  # not at the top: it imports numba
 
-        structure, problem = match
         best: Iterate | None = None
-        radial = isinstance(problem.fidelity, Radial)
+        radial = isinstance(match.fidelity, Radial)
         iterates: Any = schemes.reweighted_iterates if radial else schemes.admm_iterates
         with control:
-            runs = zip(
-                control.counted(self.max_iterations),
-                iterates(problem, control, problem.fidelity),
-                strict=False,
-            )
-            for _, iterate in runs:
-                lower, upper = (problem.factor * b + problem.offset for b in (iterate.lower, iterate.upper))
+            runs = iterates(match, control, match.fidelity)
+            for _, iterate in zip(control.counted(self.max_iterations), runs, strict=False):
+                lower, upper = (match.factor * b + match.offset for b in (iterate.lower, iterate.upper))
                 slack = SETTINGS.bound_rounding * abs(upper)
                 if best is None or upper + slack < control.upper:
                     best = iterate
                 point: dict[int, Array] = {}
                 if control.callback is not None:  # a decomposition
-                    point = {b.piece.variable.id: x for b, x in zip(problem.blocks, iterate.X(), strict=True)}
+                    point = {b.piece.variable.id: x for b, x in zip(match.blocks, iterate.X(), strict=True)}
                 if control.report(
                     lower - slack, upper + slack, point=point, proof=iterate.proof, state=iterate.state
                 ):
@@ -131,10 +118,10 @@ class FirstOrderDual(Method):
         if best is None:
             return None
         with control.certifying():
-            certificate, known = certify_iterate(structure, problem, best, control.proof or best.proof)
+            certificate, known = certify_iterate(match, best, control.proof or best.proof)
         return Outcome(
             {v.id: x for v, x in certificate.point.items()},
-            multipliers=every_multiplier(structure, known),
+            multipliers=every_multiplier(match.structure, known),
             certificate=certificate,
             solver=self.name,
             iterations=control.iterations,
@@ -142,9 +129,7 @@ class FirstOrderDual(Method):
         )
 
 
-def certify_iterate(
-    structure: Structure, problem: Nearness, best: Iterate, proof: Proof
-) -> tuple[Certificate, dict[int, float]]:
+def certify_iterate(problem: Nearness, best: Iterate, proof: Proof) -> tuple[Certificate, dict[int, float]]:
     """Return the certificate of a primal and a dual point, and the multipliers of the traces by position.
 
     Of the iterations only the two points are used. The upper bound is the objective at X, see `feasible`,
@@ -152,9 +137,9 @@ def certify_iterate(
     """
     X = [feasible(block, x) for block, x in zip(problem.blocks, best.X(), strict=True)]
     point = {block.piece.variable.id: x for block, x in zip(problem.blocks, X, strict=True)}
-    upper, machines = Evaluator(structure, [(best.alpha, 1 / best.gamma)]).outward(point)
+    upper, machines = Evaluator(problem.structure, [(best.alpha, 1 / best.gamma)]).outward(point)
     lower = lower_bound(problem, proof, upper)
-    certificate = closed_certificate(structure, lower.value, upper, point, [proof.alpha], machines)
+    certificate = closed_certificate(problem.structure, lower.value, upper, point, [proof.alpha], machines)
     return certificate, dict(lower.multipliers)
 
 

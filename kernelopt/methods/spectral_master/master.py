@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from kernelopt.certificates.lower.combined.proof import coordinate_radius
@@ -13,14 +11,6 @@ from kernelopt.methods.spectral_master.machines import Cut, Trained
 from kernelopt.methods.spectral_master.settings import SETTINGS
 from kernelopt.numerics.matrix_inequality import SmallProgram, solve_small
 from kernelopt.validation import Array
-
-
-class MasterSolution(NamedTuple):
-    """The weights mu, the multipliers of the cuts (of sum one), and the multiplier of F'K(mu)F >> 0."""
-
-    mu: Array
-    multipliers: Array
-    Z: Array
 
 
 class Master:
@@ -42,8 +32,11 @@ class Master:
             heights = [c.constant + c.slope @ best for c in self.cuts]
             self.cuts = [self.cuts[k] for k in sorted(np.argsort(heights)[-SETTINGS.most_cuts // 2 :])]
 
-    def solve(self, best: Trained, gap: float, first_gap: float) -> MasterSolution:
-        """Return the solution to a duality gap; `first_gap` is about the decrease that is expected."""
+    def solve(self, best: Trained, gap: float, first_gap: float) -> tuple[Array, Array, Array]:
+        """Return the weights mu, the multipliers of the cuts, whose sum is one, and of F'K(mu)F >> 0.
+
+        They are a solution to the duality gap `gap`; `first_gap` is about the decrease that is expected.
+        """
         at, p = self.at, self.at.D.shape[1]
         G = np.array([cut.slope for cut in self.cuts])
         h = np.array([cut.constant for cut in self.cuts])
@@ -60,9 +53,8 @@ class Master:
         t = float((h + G @ (at.centre + at.D @ x)).max()) + 0.1 * first_gap
         found = solve_small(program, np.append(x, t), gap, first_gap)
         multipliers = found.multipliers[: len(h)]
-        return MasterSolution(
-            at.centre + at.D @ found.x[:p], multipliers / max(float(multipliers.sum()), 1e-300), found.Z
-        )
+        multipliers = multipliers / max(float(multipliers.sum()), 1e-300)
+        return at.centre + at.D @ found.x[:p], multipliers, found.Z
 
     def bound(self, cut: Cut, Z: Array) -> float:
         """Return the lower bound of the risk that a cut and the multiplier Z prove, up to rounding.

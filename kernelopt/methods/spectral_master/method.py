@@ -47,14 +47,9 @@ class Match(NamedTuple):
     cone: CombinedCone
 
 
-class Proof(NamedTuple):
-    """What proves a lower bound: a dual variable of the risk, and F with the multiplier F F' of K >> 0.
-
-    The multiplier belongs to the risk alone, without the factor of the objective.
-    """
-
-    alpha: Array
-    F: Array
+# What proves a lower bound: a dual variable alpha of the risk, and F with the multiplier F F' of K >> 0. The
+# multiplier belongs to the risk alone, without the factor of the objective.
+Proof = tuple[Array, Array]
 
 
 @dataclass(frozen=True)
@@ -140,7 +135,7 @@ class SpectralMasterRun:
             master.add(cut, best.mu)
         p = at.D.shape[1]
         if not p:
-            self.report(best, master.bound(best.cut, np.zeros((0, 0))), Proof(best.cut.alpha, subspace.F))
+            self.report(best, master.bound(best.cut, np.zeros((0, 0))), (best.cut.alpha, subspace.F))
             return
         random = np.random.default_rng(0).standard_normal(
             (at.rank, min(at.rank, SETTINGS.first_vectors * (p + 1)))
@@ -151,18 +146,15 @@ class SpectralMasterRun:
             control.check()
             distance = best.value - lower if np.isfinite(lower) else abs(best.value)
             distance = max(distance, 0.1 * control.tol * abs(best.value))
-            solution = master.solve(best, SETTINGS.master_gap * distance, distance)
-            mean = solution.multipliers @ np.array([cut.alpha for cut in master.cuts])
-            predicted = machines.predicted(best, solution.mu) - best.cut.alpha + mean
-            proofs = [machines.cut(alpha) for alpha in (mean, predicted)]
-            bounds = [master.bound(cut, solution.Z) for cut in proofs]
-            chosen = int(np.argmax(bounds))
-            proof = None
-            if bounds[chosen] > lower:
-                lower, proof = bounds[chosen], Proof(proofs[chosen].alpha, subspace.factor(solution.Z))
-            values, vectors = at.lowest(solution.mu, SETTINGS.vectors)
-            share = min(feasible_share(float(values[0])), at.null_share(solution.mu))
-            trained = machines.train(at.centre + share * (solution.mu - at.centre), predicted)
+            mu, multipliers, Z = master.solve(best, SETTINGS.master_gap * distance, distance)
+            mean = multipliers @ np.array([cut.alpha for cut in master.cuts])
+            predicted = machines.predicted(best, mu) - best.cut.alpha + mean
+            proof: Proof | None = None
+            for cut in map(machines.cut, (mean, predicted)):
+                if (bound := master.bound(cut, Z)) > lower:
+                    lower, proof = bound, (cut.alpha, subspace.factor(Z))
+            values, vectors = at.lowest(mu, SETTINGS.vectors)
+            trained = machines.train(self.inside(mu, float(values[0])), predicted)
             if trained.value < best.value:
                 self.best = best = trained
             if self.report(trained, lower, proof) or control.stall():
@@ -177,8 +169,12 @@ class SpectralMasterRun:
         if not self.control.resumed:
             return at.centre
         mu: Array = at.centre + at.D @ self.control.resumed["x"]
-        lowest = float(at.lowest(mu, 1)[0][0])
-        return at.centre + min(feasible_share(lowest), at.null_share(mu)) * (mu - at.centre)
+        return self.inside(mu, float(at.lowest(mu, 1)[0][0]))
+
+    def inside(self, mu: Array, lowest: float) -> Array:
+        """Return weights, with this lowest eigenvalue of K, moved to the centre until K is PSD."""
+        centre = self.at.centre
+        return centre + min(feasible_share(lowest), self.at.null_share(mu)) * (mu - centre)
 
     def state(self) -> State:
         """Return the coordinates of the best weights, the space of vectors, and the alphas of the cuts."""
@@ -211,22 +207,22 @@ class SpectralMasterRun:
         control, structure = self.control, self.match.structure
         if control.best is None or control.proof is None:
             return None
-        proof: Proof = control.proof
+        alpha, F = control.proof
         with control.certifying():
             feasible = FeasibleSet(Evaluator(structure), conic=False)
             point, _ = feasible.nearest(control.best)
             if point is None:
                 return None
             upper, machines = Evaluator(structure, [(control.machines[0], None)]).outward(point)
-            bound = self.proved(proof)
-            certificate = closed_certificate(structure, bound.value, upper, point, [proof.alpha], machines)
+            bound = self.proved(alpha, F)
+            certificate = closed_certificate(structure, bound.value, upper, point, [alpha], machines)
             assumes = tuple(filter(None, [bound.reason, feasible.remark, *certificate.assumes]))
             certificate = replace(certificate, assumes=assumes)
         return Outcome(
             point,
-            [proof.alpha],
+            [alpha],
             [(control.machines[0], None)],
-            multipliers=self.multipliers(proof),
+            multipliers=self.multipliers(alpha, F),
             certificate=certificate,
             lower=bound.value,
             solver=self.method.name,
@@ -234,23 +230,23 @@ class SpectralMasterRun:
             remedy=REMEDY,
         )
 
-    def proved(self, proof: Proof) -> Bound:
+    def proved(self, alpha: Array, F: Array) -> Bound:
         """Return the rigorous bound of a proof, in twice the precision where rounding errors are large."""
-        structure, F = self.match.structure, np.sqrt(self.match.single.factor) * proof.F
+        structure, F = self.match.structure, np.sqrt(self.match.single.factor) * F
         found = Bound(-np.inf)
         for accurate in (False, True):
-            objective = affine_objective(structure, minorants(structure, [proof.alpha], accurate))
+            objective = affine_objective(structure, minorants(structure, [alpha], accurate))
             if objective is not None:
                 found = max(found, bound_of_factor(self.at, objective, F, floor(structure)))
             if found.rounding <= SEARCH.rounding * abs(found.value):
                 break
         return found
 
-    def multipliers(self, proof: Proof) -> list[list[Array]]:
+    def multipliers(self, alpha: Array, F: Array) -> list[list[Array]]:
         """Return the multipliers of the constraints, with the signs of cvxpy."""
         structure, at, single = self.match.structure, self.at, self.match.single
-        Z = single.factor * (proof.F @ proof.F.T)
-        forms = single.factor / 2 * at.cone.whole.forms(proof.alpha)
+        Z = single.factor * (F @ F.T)
+        forms = single.factor / 2 * at.cone.whole.forms(alpha)
         rho = -forms - at.stack.reshape(len(forms), -1) @ Z.ravel()
         known = {at.cone.cone_at: (Z + Z.T) / 2, at.cone.trace_at: -multiplier_of_trace(at, rho)}
         return every_multiplier(structure, known)

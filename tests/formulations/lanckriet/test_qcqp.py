@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
-
-import cvxpy as cp
 import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize_scalar
 
 import kernelopt as ko
 from formulations import lanckriet
-from tests import problems
 from tests.every import every
 from tests.formulations.lanckriet.cases import (
     CRITERIA,
@@ -26,14 +22,10 @@ from tests.formulations.lanckriet.cases import (
     learned,
     n,
     omega,
-    on_data,
     random_kernels,
-    root,
-    slack_loss,
     vectors,
     with_learned,
 )
-from tests.formulations.lanckriet.test_sdp import balanced
 from tests.problems import solved
 
 
@@ -64,88 +56,15 @@ def test_the_forms_for_nonnegative_weights_agree(criterion, grams):
 
 
 @with_learned
-def test_weights_are_multipliers_over_traces(criterion):
-    # Lanckriet 4.1 as printed, and its scaled variant; traces 2.8, 8.5 and 6.7.
-    c, C = float(N), criterion.get("C", np.inf)
-    is_learned = criterion["tau"] == "learned"
-    tau = 0.0 if is_learned else criterion["tau"]
-    factors = [np.diag(Y) @ root(K[:n, :n]) for K in KS] + ([np.eye(n)] if is_learned else [])
-    r = np.append(R, N) if is_learned else R
-    a, t = cp.Variable(n), cp.Variable()
-    domain = [a >= 0, Y @ a == 0] + ([] if np.isinf(C) else [a <= C])
-    gain = 2 * cp.sum(a) - tau * cp.sum_squares(a)
-    as_printed = [cp.sum_squares(F.T @ a) / ri <= t for F, ri in zip(factors, r, strict=True)]
-    value = solved(cp.Problem(cp.Maximize(gain - c * t), domain + as_printed))
-    p = np.array([float(np.ravel(cap.dual_value)[0]) for cap in as_printed])
-    scaled = [cp.sum_squares(np.sqrt(c / ri) * F.T @ a) <= t for F, ri in zip(factors, r, strict=True)]
-    assert solved(cp.Problem(cp.Maximize(gain - t), domain + scaled)) == close(value)
-    shares = np.array([float(np.ravel(cap.dual_value)[0]) for cap in scaled])
-    assert p.sum() == close(c) and shares.sum() == close(1)
-    assert c * shares == pytest.approx(p, abs=1e-3)  # multipliers: to the root of the gap
-    solution = learned(lanckriet.qcqp(KS, Y, **criterion, trace=c))
-    assert solution.value == close(value)
-    assert solution.weights == pytest.approx(p[:3] / R, abs=1e-3)
-    assert np.abs(solution.weights - p[:3]).max() > 0.1  # the multiplier is not the weight
-    if is_learned:
-        assert solution.tau == pytest.approx(p[3] / N, abs=1e-4)
-    else:
-        assert omega(np.tensordot(p / R, KS, 1), Y, C, tau) == close(value)
-
-
-@with_learned
-def test_kernels_with_weight_have_the_largest_form(criterion):
-    Ks = np.concatenate([KS, random_kernels(N, 2, 3, 1)])
-    solution = learned(lanckriet.qcqp(Ks, Y, **criterion))
-    r = np.trace(Ks, axis1=1, axis2=2)
-    a = solution.alpha
-    forms = np.array([a @ K[:n, :n] @ a for K in Ks]) / r
-    weights = solution.weights
-    if criterion["tau"] == "learned":
-        forms, weights = np.append(forms, a @ a / N), np.append(weights, solution.tau)
-        assert solution.weights @ r + N * solution.tau == close(r.sum() + N)
-    else:
-        assert solution.weights @ r == close(r.sum())
-    used = weights > 1e-4 * weights.max()
-    assert weights.min() >= 0 and 1 < used.sum() < weights.size
-    assert forms[used] == pytest.approx(forms.max(), rel=1e-4)
-    assert (forms <= forms[used].mean() * (1 + 1e-4)).all()
-
-
-@with_learned
 def test_the_block_norm_has_the_same_value_and_weights(criterion):
-    c, C = float(N), criterion.get("C", np.inf)
-    is_learned = criterion["tau"] == "learned"
-    # written out here, with the weights from the lengths of the parts
-    factors = [root(K[:n, :n]) for K in KS]
-    ws, b = [cp.Variable(F.shape[1]) for F in factors], cp.Variable()
-    f = sum(F @ w for F, w in zip(factors, ws, strict=True)) + b
-    total = cp.sum([np.sqrt(r) * cp.norm2(w) for r, w in zip(R, ws, strict=True)])
-    if is_learned:
-        xi = cp.Variable(n)
-        problem = cp.Minimize(cp.square(total + np.sqrt(N) * cp.norm2(xi)) / c)
-        value = solved(cp.Problem(problem, [cp.multiply(Y, f) >= 1 - xi]))
-    else:
-        cost, split = slack_loss(1 - cp.multiply(Y, f), C, criterion["tau"])
-        value = solved(cp.Problem(cp.Minimize(cp.square(total) / c + cost), split))
-    lengths = np.array([np.linalg.norm(w.value) for w in ws])
-    whole = np.sqrt(R) @ lengths + (np.sqrt(N) * np.linalg.norm(xi.value) if is_learned else 0.0)
-    by_hand = c * lengths / (np.sqrt(R) * whole)
-    one = at_common_trace(**criterion)
-    written = lanckriet.block_norm(KS, Y, **criterion, trace=c)
-    two = learned(written)
-    assert two.value == close(one.value) == close(value)
-    programme = written.programmes["block norm"]()
-    assert problems.solved(programme.problem) == close(one.value, 1e-5)
-    assert written.solve("exact", programme="block norm", tol=1e-6).value == close(one.value)
-    assert two.weights == pytest.approx(one.weights, abs=1e-3)
-    assert by_hand == pytest.approx(one.weights, abs=1e-3)
-    if is_learned:
+    written = lanckriet.block_norm(KS, Y, **criterion, trace=TRACE)
+    one, two = learned(lanckriet.margin(KS, Y, **criterion, trace=TRACE)), learned(written)
+    assert two.value == close(one.value) and two.weights == pytest.approx(one.weights, abs=1e-3)
+    by_programme = written.solve("exact", programme="block norm", tol=1e-6)
+    assert by_programme.value == close(one.value)
+    assert by_programme.weights == pytest.approx(one.weights, abs=1e-3)
+    if criterion["tau"] == "learned":
         assert two.tau == pytest.approx(one.tau, abs=1e-4)
-
-
-@cache
-def at_common_trace(**criterion):
-    return learned(lanckriet.margin(KS, Y, **criterion, trace=TRACE))
 
 
 @every(("criterion", "kappa"), alternating((0.3, 5.0)))
@@ -164,73 +83,6 @@ def test_one_kernel_gets_the_whole_budget(criterion, weights):
     solution = learned(lanckriet.margin(KS[:1], Y, **criterion, weights=weights, trace=c))
     assert solution.weights == pytest.approx([c / R[0]], rel=1e-9)
     assert solution.value == close(omega(c / R[0] * KS[0], Y, **criterion))
-
-
-@cache
-def least_of_single_kernels(**criterion):
-    singles = [omega(TRACE / R[0] * KS[0], Y, **criterion)]
-    if criterion["tau"] or np.isfinite(criterion["C"]):  # the others do not separate
-        singles += [omega(TRACE / r * K, Y, **criterion) for r, K in zip(R[1:], KS[1:], strict=True)]
-    return min(singles)
-
-
-@criteria
-@pytest.mark.parametrize("weights", ["nonnegative", "free"])
-def test_learning_is_never_worse_than_a_single_scaled_kernel(criterion, weights):
-    # Lanckriet 4.6
-    _, solution = on_data(weights, **criterion)
-    assert solution.value <= least_of_single_kernels(**criterion) * (1 + 1e-7)
-
-
-def bracket(alpha, mu, tau, C, c, ridge=None):
-    """Lanckriet 8.1 to 8.3 from any unsigned alpha and mu; `ridge` is the candidate of a learned tau."""
-    # 1. repair alpha
-    a = balanced(alpha.copy(), Y, C)
-    assert (a >= 0).all() and (a <= C).all() and abs(Y @ a) <= 1e-12 * a.sum()
-    # 2. repair mu
-    mu = np.maximum(mu, 0)
-    if ridge is not None:
-        scale = c / (mu @ R + N * max(ridge, 0))
-        mu, tau = scale * mu, scale * max(ridge, 0)
-    else:
-        mu = c * mu / (mu @ R)
-    # 3. lower bound
-    G = KS[:, :n, :n] * np.outer(Y, Y)
-    forms = np.einsum("i,mij,j->m", a, G, a) / R
-    Q = c * max(forms.max(), a @ a / N) if ridge is not None else c * forms.max() + tau * a @ a
-    s = min(a.sum() / Q, C / a.max())
-    lower = 2 * s * a.sum() - s**2 * Q
-    if np.isinf(C):
-        assert lower == close(a.sum() ** 2 / Q, 1e-12)
-    # 4. upper bound
-    g = np.tensordot(mu, KS[:, :n, :n], 1) @ (a * Y)
-    q = (a * Y) @ g
-    tight = (np.sqrt(R) * mu @ np.sqrt(forms * R)) ** 2 / c
-    if ridge is None:
-        assert tight <= q * (1 + 1e-12)
-    if np.isinf(C) and tau == 0:
-        b = -(g[Y > 0].min() + g[Y < 0].max()) / 2
-        rho = (Y * (g + b)).min()
-        return lower, (q / rho**2 if rho > 0 else np.inf), (tight / rho**2 if rho > 0 else np.inf)
-
-    def loss(b):
-        slack = np.maximum(1 - Y * (g + b), 0)
-        if tau == 0:
-            return 2 * C * slack.sum()
-        if np.isinf(C):
-            return (slack**2).sum() / tau
-        return np.where(slack <= tau * C, slack**2 / tau, 2 * C * slack - tau * C**2).sum()
-
-    if tau == 0:
-        h = min(loss(b) for b in Y - g)
-    else:
-        low, high = -10.0, 10.0
-        for _ in range(100):
-            b = (low + high) / 2
-            rising = Y @ np.minimum(np.maximum(1 - Y * (g + b), 0) / tau, C) < 0  # minus the derivative
-            low, high = (low, b) if rising else (b, high)
-        h = loss(b)
-    return lower, q + h, (tight if ridge is None else q) + h
 
 
 kinds = pytest.mark.parametrize("kind", ["orthonormal", "independent"])
@@ -252,26 +104,6 @@ def test_rank_one_forms_agree(criterion, kind):
     if kind == "orthonormal":  # r_i = 1 over all N coordinates; the truncated vectors are not orthonormal
         assert qp.weights.sum() == close(TRACE)
         assert np.abs(V[:n].T @ V[:n] - np.eye(5)).max() > 0.1
-
-
-@criteria
-@kinds
-def test_rank_one_weights_are_multipliers(criterion, kind):
-    V, c = vectors(kind, seed=1), 3.0
-    C, tau = criterion["C"], criterion["tau"]
-    lengths = np.linalg.norm(V, axis=0)
-    flipped = (V[:n].T * Y) / lengths[:, None]
-    a, s = cp.Variable(n), cp.Variable()
-    domain = [a >= 0, Y @ a == 0] + ([] if np.isinf(C) else [a <= C])
-    above, below = flipped @ a <= s, -flipped @ a <= s
-    gain = 2 * cp.sum(a) - tau * cp.sum_squares(a) - c * cp.square(s)
-    value = solved(cp.Problem(cp.Maximize(gain), [*domain, above, below]))
-    mu = (above.dual_value + below.dual_value) / (2 * s.value * lengths**2)
-    assert mu @ lengths**2 == close(c)
-    assert omega((V * mu) @ V.T, Y, C, tau) == close(value)
-    solution = learned(lanckriet.rank_one(V, Y, **criterion, trace=c))
-    assert solution.value == close(value)
-    assert solution.weights == pytest.approx(mu, abs=1e-3 * mu.max())
 
 
 @kinds

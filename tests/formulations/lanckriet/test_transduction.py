@@ -169,16 +169,6 @@ def test_raw_kernels_predict_alike_where_all_traces_grow_alike(criterion):
     assert inductive.decision_function(grams.cross(new)) == pytest.approx(
         transductive.decision_function()[n:], abs=1e-4
     )
-    # one kernel function, any points: the budget in proportion to its trace
-    (few, _, _), (many, _, _) = cloud(6, RAW[1:2]), cloud(40, RAW[1:2])
-    ratio = float(many.traces[0] / few.traces[0])
-    if criterion["tau"] != "learned":
-        one = learned(lanckriet.margin(few, y, **criterion, trace=5.0))
-        two = learned(lanckriet.margin(many, y, **criterion, trace=5.0 * ratio))
-        assert one.weights == pytest.approx(two.weights)
-        assert one.decision_function(few.cross(X[n + 6 :])) == pytest.approx(
-            two.decision_function()[n + 6 :], abs=1e-6
-        )
 
 
 @both_signs
@@ -248,28 +238,19 @@ def mean_over_signs(Ks):
     return float(np.mean([max(s @ K @ s / ri for K, ri in zip(Ks, r, strict=True)) for s in signs]))
 
 
-@pytest.mark.parametrize("size", [6, 8])
+@pytest.mark.parametrize("size", [6, 12])
 @pytest.mark.parametrize("tau", [0.5, "learned"])
 def test_the_complexity_is_the_mean_over_all_signs(size, tau):
     Ks, y = halves(size)
     solution = learned(lanckriet.margin(Ks, y, tau=tau, trace=float(size)))
-    found = lanckriet.transduction_bound(solution, y=y)
+    found, other = (lanckriet.transduction_bound(solution, y=y, random_state=seed) for seed in (0, 1))
     # a learned ridge is one more kernel of the set, I
     whole = np.concatenate([Ks, [np.eye(size)]]) if tau == "learned" else Ks
-    assert found.complexity == pytest.approx(size * mean_over_signs(whole), rel=1e-9)
+    assert found.complexity == other.complexity == pytest.approx(size * mean_over_signs(whole), rel=1e-9)
     r = np.trace(whole, axis1=1, axis2=2)
     largest = max(np.linalg.eigvalsh(K)[-1] / ri for K, ri in zip(whole, r, strict=True))
     assert found.complexity_bound == pytest.approx(size * min(len(whole), size * largest), rel=1e-9)
     assert found.complexity <= found.complexity_bound
-
-
-def test_twelve_points_are_enumerated_exactly():
-    Ks, y = halves(12)
-    solution = learned(lanckriet.soft_margin(Ks, y, C=0.6, trace=12.0))
-    signs = np.array(list(product((-1.0, 1.0), repeat=12)))
-    forms = np.stack([((signs @ K) * signs).sum(axis=1) / np.trace(K) for K in Ks])
-    found = [lanckriet.transduction_bound(solution, y=y, random_state=seed).complexity for seed in (0, 1)]
-    assert found[0] == found[1] == pytest.approx(12 * forms.max(axis=0).mean(), rel=1e-9)
 
 
 def test_the_complexity_is_sampled_beyond_twelve_points():

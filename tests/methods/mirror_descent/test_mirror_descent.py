@@ -16,7 +16,7 @@ import kernelopt as ko
 from formulations import similarity
 from kernelopt.certificates.lower.closed import bound_over
 from kernelopt.methods.mirror_descent.composite import DualPoint, read_composite
-from kernelopt.methods.mirror_descent.dual_averaging import AdaptiveStep, EntropyIterate, PrintedIterate
+from kernelopt.methods.mirror_descent.dual_averaging import EntropyIterate, PrintedIterate
 from kernelopt.structure.learning import read_pieces
 from kernelopt.structure.parts import Budget
 from kernelopt.structure.structure import Structure
@@ -261,37 +261,9 @@ def test_errors_of_a_minorant_bound_those_of_cancelling_forms(bias):
     assert abs(Fraction(float(minorant.constant.mid)) - constant) <= minorant.constant.rad
 
 
-@forms
-def test_projection_sharpens_the_bound_of_the_averaged_dual(form):
-    """Some 50 times; and the points that come with it are those of a minimum."""
-    formulation, dual = learning(form, "squared_frobenius")
-    optimum, read = solved(dual()), read_composite(ko.Structure(formulation.problem))
-    walk, average, total = AdaptiveStep([EntropyIterate(piece) for piece in read.pieces], 60), None, 0.0
-    for _ in range(60):
-        at = read.evaluate(walk.points, None, 1e-6)
-        weight = walk.move(read.affine(at.dual)[1])
-        total += weight
-        average = at.dual if average is None else average.combined(at.dual, weight / total)
-    lower, sharp, nearby = read.sharpened(average, walk.points)
-    loose, tight = optimum - bound_over(read.pieces, read.minorant(average)).value, optimum - lower
-    assert -1e-6 <= 30 * tight <= loose
-    constant, gradients = read.affine(sharp)
-    at_points = constant + sum(np.vdot(G, x) for G, x in zip(gradients, nearby, strict=True))
-    assert at_points == pytest.approx(lower, rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("form", "fidelity"),
-    [
-        ("ESKL", "l1"),
-        ("ESKL", "squared_frobenius"),
-        ("EMKL", "frobenius"),
-        ("REKL", "l1"),
-        ("REKL", "squared_frobenius"),
-    ],
-)
+@every(("form", "fidelity"), [("ESKL", "l1"), ("EMKL", "frobenius"), ("REKL", "squared_frobenius")])
 def test_minorants_are_below_everywhere(form, fidelity):
-    """Any alpha, any gamma, any subgradients; tight where they come from."""
+    """Any alpha, any gamma, any subgradients; tight where they come from. `affine` has the same midpoints."""
     rng = np.random.default_rng(0)
     read = read_composite(ko.Structure(learning(form, fidelity)[0].problem))
 
@@ -301,18 +273,16 @@ def test_minorants_are_below_everywhere(form, fidelity):
     ats = [read.evaluate(anywhere(), None, 1e-9) for _ in range(3)]
     for _ in range(8):  # the machines of several kernels get better each time
         ats = [read.evaluate(at.points, at, 1e-9) for at in ats]
-    mixed = ats[0].dual.combined(ats[1].dual, 0.3)
-    for at in ats:
-        for dual in (mixed, *(a.dual for a in ats)):
-            constant, gradients = read.affine(dual)
+    for dual in (ats[0].dual.combined(ats[1].dual, 0.3), *(at.dual for at in ats)):
+        (constant, gradients), below = read.affine(dual), read.minorant(dual)
+        assert below.constant.mid == pytest.approx(constant)
+        for piece, G in zip(read.pieces, gradients, strict=True):
+            assert below.slopes[piece.variable].mid == pytest.approx(np.ravel(G))
+        assert read.least(dual) == pytest.approx(bound_over(read.pieces, below).value, rel=1e-9)
+        for at in ats:
             value = constant + sum(np.vdot(G, X) for G, X in zip(gradients, at.points, strict=True))
             assert value <= at.value + 1e-9 * abs(at.value)
-            below = read.minorant(dual)  # the same with bounds of its errors
-            slopes = [below.slopes[piece.variable].mid for piece in read.pieces]
-            assert below.constant.mid == pytest.approx(constant)
-            assert all(a == pytest.approx(np.ravel(b)) for a, b in zip(slopes, gradients, strict=True))
-            if dual is at.dual:
-                assert value == pytest.approx(at.value, rel=5e-3)
+            assert dual is not at.dual or value == pytest.approx(at.value, rel=5e-3)
 
 
 @pytest.mark.parametrize("matrix", [True, False])
@@ -387,29 +357,14 @@ def test_the_bound_of_the_corrected_theorem(form, fidelity, T):
     assert solution.upper - optimum <= tau * largest * np.sqrt(2 * np.log(N) / T)
 
 
-@pytest.mark.slow
-@fidelities
-def test_the_adaptive_step_is_far_faster(fidelity):
-    formulation, dual = learning("ESKL", fidelity)
-    adaptive, theorem = (run(formulation.problem, step=s, max_iterations=60) for s in ("adaptive", "theorem"))
-    assert 2 * adaptive.gap <= theorem.gap
-    assert theorem.lower - 1e-6 <= solved(dual()) <= theorem.upper + 1e-6
-
-
 # --------------------------------------------------------------- what the paper prints: Kundu 5.2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("form", "fidelity", "stalls", "reaches"),
-    [
-        ("ESKL", "l1", 1.0, 0.2),
-        ("ESKL", "squared_frobenius", 1.0, 0.05),
-    ],
-)
-def test_the_printed_update_stalls(form, fidelity, stalls, reaches):
+@pytest.mark.parametrize(("fidelity", "reaches"), [("l1", 0.2), ("squared_frobenius", 0.05)])
+def test_the_printed_update_stalls(fidelity, reaches):
     """After 300 of the same steps: by how much the best value is above the optimum."""
-    formulation, dual = learning(form, fidelity)
+    formulation, dual = learning("ESKL", fidelity)
     optimum, above = solved(dual()), {}
     for update in ("as-printed", "averaging"):
         options = {"step": "theorem", "update": update, "max_iterations": 300}
@@ -418,12 +373,11 @@ def test_the_printed_update_stalls(form, fidelity, stalls, reaches):
         half = solution.history[150][2] - optimum
         assert solution.lower <= optimum + 1e-6
         assert update == "averaging" or half <= 1.3 * above[update]  # it does not even move
-    assert above["as-printed"] >= stalls and 0 <= above["averaging"] <= reaches
+    assert above["as-printed"] >= 1 and 0 <= above["averaging"] <= reaches
 
 
-@pytest.mark.parametrize("fidelity", ["squared_frobenius"])
-def test_the_printed_update_is_right_for_vectors(fidelity):
-    formulation, _ = learning("REKL", fidelity)
+def test_the_printed_update_is_right_for_vectors():
+    formulation, _ = learning("REKL", "squared_frobenius")
     options = {"tol": 1e-9, "step": "theorem", "max_iterations": 50}
     printed, right = (run(formulation.problem, update=u, **options) for u in ("as-printed", "averaging"))
     assert [entry[1:] for entry in printed.history] == [entry[1:] for entry in right.history]
@@ -488,55 +442,33 @@ def obstacles():
     K, mu, free = kernel(), cp.Variable(3, nonneg=True, name="mu"), cp.Variable(3, name="free")
     risk, size = ko.risk(K, Y, ko.hinge()), cp.trace(K) == N
     weighted, simplex = ko.risk(ko.combine(mu, KS), Y, ko.hinge()), cp.sum(mu) == 1
-    unsigned = ko.risk(ko.combine(mu - 0.1, KS), Y, ko.hinge())
-    entries = (K[0, 0] == 1).set_label("corner")
-    return {
-        "free trace": (
-            cp.Minimize(risk + near(K)),
-            [],
-            "no constraint fixes or bounds the trace or the sum of K",
-        ),
-        "a ball": (cp.Minimize(weighted), ko.lp_ball(mu, 2), "constraint ball"),
-        "an entry": (cp.Minimize(risk), [size, entries], "constraint corner"),
-        "no sign": (
-            cp.Minimize(cp.sum_squares(free) + weighted),
-            [simplex],
-            "free must be a matrix with PSD=True or a vector with nonneg=True",
-        ),
-        "weights below zero": (
-            cp.Minimize(unsigned),
-            [simplex],
-            "the kernel .* must be a PSD variable or a combination with non-negative weights",
-        ),
-        "a part": (
-            cp.Minimize(ko.risk(K[:5, :5], Y[:5], ko.hinge())),
-            [size],
-            "the kernel K.* must be a PSD variable",
-        ),
-        "a risk squared": (
-            cp.Minimize(cp.square(risk)),
-            [size],
-            "a risk must enter the objective times a positive number, not inside",
-        ),
-        "a risk bounded": (cp.Minimize(near(K)), [size, (risk <= 3).set_label("fit")], "constraint fit"),
+    unsigned, part = ko.risk(ko.combine(mu - 0.1, KS), Y, ko.hinge()), ko.risk(K[:5, :5], Y[:5], ko.hinge())
+    entries, fit = (K[0, 0] == 1).set_label("corner"), (risk <= 3).set_label("fit")
+    blocks = weighted + ko.risk(list(KS), Y, ko.hinge(), norm=1.5)
+    price = cp.Parameter(nonneg=True, name="rho")
+    no_sign = "free must be a matrix with PSD=True or a vector with nonneg=True"
+    below = "the kernel .* must be a PSD variable or a combination with non-negative weights"
+    inside = "a risk must enter the objective times a positive number, not inside"
+    rows = {
+        "free trace": (risk + near(K), [], "no constraint fixes or bounds the trace or the sum of K"),
+        "a ball": (weighted, ko.lp_ball(mu, 2), "constraint ball"),
+        "an entry": (risk, [size, entries], "constraint corner"),
+        "no sign": (cp.sum_squares(free) + weighted, [simplex], no_sign),
+        "weights below zero": (unsigned, [simplex], below),
+        "a part": (part, [size], "the kernel K.* must be a PSD variable"),
+        "a risk squared": (cp.square(risk), [size], inside),
+        "a risk bounded": (near(K), [size, fit], "constraint fit"),
         "no subgradient": (
-            cp.Minimize(risk + cp.norm_inf(K - S[0])),
+            risk + cp.norm_inf(K - S[0]),
             [size],
-            r"no subgradient of norm_inf\(.* in the middle of the set",
+            r"no subgradient of norm_inf\(.* in the middle",
         ),
-        "maximised": (cp.Maximize(-risk), [size], "minimised"),
-        "a block norm": (
-            cp.Minimize(weighted + ko.risk(list(KS), Y, ko.hinge(), norm=1.5)),
-            [simplex],
-            "the block norm of a risk must be at least 2, got norm=1.5",
-        ),
-        "no variable": (cp.Minimize(ko.risk(KS[0], Y, ko.hinge())), [], "no variable"),
-        "no price": (
-            cp.Minimize(risk + cp.Parameter(nonneg=True, name="rho") * near(K)),
-            [size],
-            "the parameters rho have no values",
-        ),
+        "a block norm": (blocks, [simplex], "the block norm of a risk must be at least 2, got norm=1.5"),
+        "no variable": (ko.risk(KS[0], Y, ko.hinge()), [], "no variable"),
+        "no price": (risk + price * near(K), [size], "the parameters rho have no values"),
     }
+    found = {name: (cp.Minimize(value), *rest) for name, (value, *rest) in rows.items()}
+    return found | {"maximised": (cp.Maximize(-risk), [size], "minimised")}
 
 
 @pytest.mark.parametrize("kind", obstacles())

@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 import kernelopt as ko
 from formulations import similarity
 from tests.every import every
-from tests.problems import solved
+from tests.problems import labels, solved, targets
 
 FORMS = {
     "ESKL": similarity.single_kernel,
@@ -175,39 +175,6 @@ def test_the_multiplier_of_the_trace(form, fidelity):
     assert change == pytest.approx(0.01 * np.mean(slopes), abs=0.05 * abs(change) + 3e-6 * abs(values[0]))
 
 
-# --------------------------------------------------------------------------- what the paper states
-
-
-@fidelities
-def test_one_kernel_per_similarity_is_one_kernel_for_one(fidelity):
-    single, several = (
-        learning(form, fidelity, n=20, m=1)[0].solve(METHOD).value for form in ("ESKL", "EMKL")
-    )
-    assert several == pytest.approx(single, rel=2e-5)
-
-
-@every("form, fidelity", in_turn("squared_frobenius"))
-def test_values_scale(form, fidelity):
-    """v(cS, c tau, C / c, rho c^(-1-d)) = v(S, tau, C, rho) / c, d = 2 for squares and 1 otherwise."""
-    S, y = digits(30)
-    c, d = 100.0, 2 if fidelity == "squared_frobenius" else 1
-    rho = price(form, fidelity)
-    plain = FORMS[form](S, y, C=1.0, rho=rho, trace=30.0, fidelity=fidelity).solve(METHOD)
-    scaled = FORMS[form](
-        c * S, y, C=1.0 / c, rho=rho * c ** (-1 - d), trace=c * 30.0, fidelity=fidelity
-    ).solve(METHOD, tol=1e-5 * min(1.0, plain.value / c))
-    assert c * scaled.value == pytest.approx(plain.value, rel=3e-5)
-
-
-@fidelities
-def test_the_programmes_are_ordered_at_sixty_points(fidelity):
-    """EMKL <= ESKL, and EMKL <= REKL but for absolute values; all three certified."""
-    values = {name: learning(name, fidelity, n=60)[0].solve(METHOD) for name in FORMS}
-    assert {solution.status for solution in values.values()} == {"optimal"}
-    assert values["EMKL"].lower <= values["ESKL"].upper
-    assert fidelity == "l1" or values["EMKL"].lower <= values["REKL"].upper
-
-
 # --------------------------------------------------------------------------------- hard inputs
 
 
@@ -253,6 +220,40 @@ def test_norms_of_nothing_at_all(form, trace, kind):
     S = {"zero": [0 * noise[0]], "zero and noise": [0 * noise[0], noise[0]]}.get(kind, [np.outer(y, y)])
     formulation = FORMS[form](np.array(S), y, rho=0.3, trace=trace, fidelity="frobenius")
     assert formulation.solve(METHOD, tol=1e-4).status == "optimal"
+
+
+def near(loss, y, B, price, totals):
+    """Kernels near matrices B_i by squares, with a given or a free trace each, without an intercept."""
+    K = [cp.Variable((len(b), len(b)), PSD=True) for b in B]
+    risk = ko.risk(K, y, loss, bias=False, norm=np.inf)
+    squares = cp.sum([cp.sum_squares(k - b) for k, b in zip(K, B, strict=True)])
+    fixed = [cp.trace(k) == total for k, total in zip(K, totals, strict=True) if total is not None]
+    return K, ko.solve(cp.Problem(cp.Minimize(risk + price * squares), fixed), METHOD, tol=1e-6)
+
+
+def test_a_kernel_that_wakes_up_late_gets_its_share():
+    """z'K_2 z is zero until gamma_2 is so small that c z z' outweighs B_2 = -I: a kink, and a steep one."""
+    _, solution = near(ko.squared(C=0.1), targets(17), [np.eye(17), -np.eye(17)], 20.0, [17.0, None])
+    assert solution.status == "optimal" and solution.gap <= 1e-6
+
+
+def test_no_target_no_machine():
+    """B_1 is projected on trace 2: (0.5, 1.5) of its eigenvalues (1, 2); B_2 loses the negative part."""
+    B = [np.diag(np.arange(5.0) - 2)] * 2
+    K, solution = near(ko.squared(C=1.0), np.zeros(4), B, 1.0, [2.0, None])
+    assert K[0].value == pytest.approx(np.diag([0, 0, 0, 0.5, 1.5]), abs=1e-6)
+    assert K[1].value == pytest.approx(np.diag([0, 0, 0, 1, 2.0]), abs=1e-6)
+    assert solution.value == pytest.approx(4 + 1 + 0.25 + 0.25 + 5) and not solution.alpha.any()
+
+
+def test_small_distances_are_accurate():
+    """B is nearly feasible: |K - B|^2 is below the rounding of |B|^2, and the risk is the risk at B."""
+    A = np.random.default_rng(7).normal(size=(20, 4))
+    B, trace = A @ A.T, float(np.trace(A @ A.T))
+    K, solution = near(ko.squared_hinge(C=1.0), labels(20), [B], 1e9 / trace, [trace])
+    risk = ko.risk(B, labels(20), ko.squared_hinge(C=1.0), bias=False)
+    assert K[0].value == pytest.approx(B, abs=1e-6) and solution.gap <= 1e-6
+    assert solution.value == pytest.approx(float(risk.value), rel=1e-5)
 
 
 def test_ties_that_rounding_makes_and_breaks_do_not_go_round_in_circles():
