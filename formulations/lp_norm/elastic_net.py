@@ -88,7 +88,12 @@ def elastic_net(
     >>> round(solution.value, 5), solution.weights.round(4)
     (1.20711, array([1.1716]))
     """
-    l1, l2 = prices(l1, l2)
+    if positive(l1, "l1", allow_zero=True) == 0:
+        raise ko.errors.ParameterError(
+            "l1 must be a positive finite number, got 0: without it every weight is 1 / l2. Use "
+            "primal(p=numpy.inf), the machine of the sum of the kernels, with the loss divided by l2."
+        )
+    l1, l2 = float(l1), positive(l2, "l2", allow_zero=True)
     data = multiple_kernel_data(grams, y, loss, bias)
     theta, K = data.weights()
     if l2 == 0:
@@ -114,13 +119,3 @@ def dual(data: MultipleKernelData, l1: float, l2: float) -> cp.Problem:
     if l2 == 0:
         return side.maximize(side.gain, [lengths <= l1])
     return side.maximize(side.gain - cp.sum_squares(cp.pos(lengths - l1)) / (2 * l2), [])
-
-
-def prices(l1: float, l2: float) -> tuple[float, float]:
-    """Return the two prices after checking them."""
-    if positive(l1, "l1", allow_zero=True) == 0:
-        raise ko.errors.ParameterError(
-            "l1 must be a positive finite number, got 0: without it every weight is 1 / l2. Use "
-            "primal(p=numpy.inf), the machine of the sum of the kernels, with the loss divided by l2."
-        )
-    return float(l1), positive(l2, "l2", allow_zero=True)

@@ -118,8 +118,8 @@ class Offset(ko.Formulation):
         """Return the alpha of the lower bound; None where a call was ended before there was a multiplier."""
         if self.fit.dual_value is None:
             return None
-        values = {variable.id: variable.value for variable in self.problem.variables()}
-        _, alpha, _ = self.problem.proved(values, self.fit.dual_value)
+        alpha = self.problem.in_set(self.fit.dual_value)
+        alpha /= alpha.sum()
         return alpha, -threshold(np.asarray(self.kernel.value) @ alpha, self.share)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,23 +15,8 @@ from formulations.machines import Explicit
 from formulations.numbers import numbers
 from kernelopt.extend import FLOOR_SHARE, Array, Ball, BoundedProblem, norms
 
-
-@dataclass(frozen=True)
-class Tuned:
-    """The tuned numbers of the bounds."""
-
-    # by which rounding may move a projection out of its set: some units in the last place
-    round_off: float = 1e-15
-    rounds: int = 12  # at most, of the weights, which settle after a few rounds
-    enough: float = 1e-7  # relative gap at which training ends: small beside the default tolerance 1e-5
-    steps: int = 100_000  # of the decomposition method, each of n operations
-    trained: float = 1e-8  # of the conditions of optimality, in the units of f, which is near one
-    ties: float = 1e-9  # nu n counts as an integer if it differs from one by at most this
-
-
-TUNED = Tuned()
-
-
+ROUND_OFF = 1e-15  # by which rounding may move a projection out of its set: some units in the last place
+TIES = 1e-9  # nu n counts as an integer if it differs from one by at most this
 TINY = np.finfo(float).tiny  # keeps the quotient of two sizes finite where the divisor vanishes
 
 
@@ -110,16 +93,23 @@ class Outliers(BoundedProblem):
         """Return bounds from any weight vectors and any multiplier of the fit.
 
         * lower: :meth:`below`, at alpha moved into its set;
-        * upper: :meth:`above`, at w times its best factor and with its best rho.
+        * upper: :meth:`above`, at w times its best factor and with its best rho, or at the machine of alpha
+          with the weights of Proposition 2 for w.
 
-        Both are moved outward by their rounding errors. They are computed at the given vectors first. While
-        they are not near each other, the machine is trained at the weights of Proposition 2 for w, and the
-        bounds are computed at that machine. These are steps of Algorithm 1 of the paper, which do not
-        increase the value.
+        Both are moved outward by their rounding errors.
         """
-        lower, _, best = self.proved(values, multipliers.get("fit"))
         variables = {v.name(): v for v in self.variables()}
         names = [f"w{m}" for m in self.data.used]
+        blocks = [variables[name] for name in names]
+        w = np.concatenate([np.zeros(0), *(numbers(values.get(v.id), v.size) for v in blocks)])
+        w = w / max(float(np.abs(w).max(initial=0.0)), TINY)
+        with np.errstate(all="ignore"):  # numbers that overflow give no bound
+            alpha = self.in_set(multipliers.get("fit"))
+            lengths = np.array([np.linalg.norm(part) for part in self.parts(w)])
+            theta = norms.minimizing_weights(lengths, ball_exponent(self.r))[self.owners]
+            lower = self.below(alpha)
+            trained = theta * (self.L.T @ alpha) if w.any() else w
+            best = min(self.above(w), self.above(trained), key=lambda m: m.value)
         point = dict(zip(names, self.parts(best.w), strict=True)) | {"z": best.z, "rho": np.asarray(best.rho)}
         return ko.Certificate(
             float(lower * self.unit),
@@ -130,26 +120,6 @@ class Outliers(BoundedProblem):
             floor=FLOOR_SHARE * self.size,
             source="one-class learning in the nu form has no risk",
         )
-
-    def proved(self, values: dict[int, Any], fit: Any) -> tuple[float, Array, Attained]:
-        """Return the best lower bound over u with its alpha, and the best machine, of `bounds`."""
-        variables = {v.name(): v for v in self.variables()}
-        blocks = [variables[f"w{m}"] for m in self.data.used]
-        w = np.concatenate([np.zeros(0), *(numbers(values.get(v.id), v.size) for v in blocks)])
-        w = w / max(float(np.abs(w).max(initial=0.0)), TINY)
-        with np.errstate(all="ignore"):  # numbers that overflow give no bound
-            alpha = self.in_set(numbers(fit, self.data.n) / self.unit)
-            lower, best = self.below(alpha), self.above(w)
-            proof, trained = alpha, best.w
-            for _ in range(TUNED.rounds):
-                if not trained.any() or best.value - lower <= TUNED.enough * abs(best.value):
-                    break
-                alpha, trained = self.trained(trained)
-                found = self.below(alpha)
-                if found > lower:
-                    lower, proof = found, alpha
-                best = min(best, self.above(trained), key=lambda machine: machine.value)
-        return lower, proof / proof.sum(), best
 
     @property
     def size(self) -> float:
@@ -195,40 +165,22 @@ class Outliers(BoundedProblem):
         lengths = np.array([part.length for part in self.parts(w)])
         return Ball(lengths).norm(exponent).power(2) / 2
 
-    def in_set(self, alpha: Array) -> Array:
-        """Return weights near alpha that, over their sum, are in [0, 1 / (nu n)] without rounding.
+    def in_set(self, fit: Any) -> Array:
+        """Return weights near the multiplier of the fit that, over their sum, are in [0, 1 / (nu n)].
 
-        Where rounding leaves a weight above 1 / (nu n), a share of equal weights is added, which are in the
-        set exactly.
+        That holds without rounding: where rounding leaves a weight above 1 / (nu n), a share of equal weights
+        is added, which are in the set exactly.
         """
         equal = 1 / self.data.n
-        alpha = np.clip(alpha, 0.0, 1 / self.most)
+        alpha = np.clip(numbers(fit, self.data.n) / self.unit, 0.0, 1 / self.most)
         rest = 1 - float(alpha.sum())  # it goes to the weights by their distances from a bound
         distance = 1 / self.most - alpha if rest > 0 else alpha
         alpha = alpha + rest * distance / max(float(distance.sum()), TINY)
-        for share in (0.0, min(TUNED.round_off / max(1 - self.share, TUNED.round_off), 1.0)):
+        for share in (0.0, min(ROUND_OFF / max(1 - self.share, ROUND_OFF), 1.0)):
             mixed = (1 - share) * alpha + share * equal
             if (Ball(mixed.max()) * self.most - Ball(mixed).sum()).above <= 0:
                 return mixed
         return np.full(self.data.n, equal)
-
-    def trained(self, w: Array) -> tuple[Array, Array]:
-        """Return alpha and w of the fixed kernel sum_m theta_m K_m, theta from the lengths of w."""
-        from sklearn.svm import OneClassSVM
-
-        lengths = np.array([np.linalg.norm(part) for part in self.parts(w)])
-        theta = norms.minimizing_weights(lengths, ball_exponent(self.r))[self.owners]
-        alpha = np.ones(self.data.n)
-        if self.most < alpha.size:  # otherwise equal weights are the only ones
-            machine = OneClassSVM(
-                kernel="precomputed", nu=self.share, tol=TUNED.trained, max_iter=TUNED.steps
-            )
-            with warnings.catch_warnings():  # at the last step the bounds belong to its alpha
-                warnings.simplefilter("ignore")
-                machine.fit(self.L * theta @ self.L.T)
-            alpha[:] = np.bincount(machine.support_, machine.dual_coef_[0], alpha.size)
-        alpha = self.in_set(alpha / alpha.sum())
-        return alpha, theta * (self.L.T @ alpha)
 
 
 def unit_of(data: MultipleKernelData) -> float:
@@ -243,5 +195,5 @@ def threshold(f: Array, nu: float) -> float:
     It is the interval between the order statistics of f next to nu n.
     """
     ordered, rank = np.sort(f), nu * f.size
-    low, high = int(np.ceil(rank - TUNED.ties)) - 1, int(np.floor(rank + TUNED.ties))
+    low, high = int(np.ceil(rank - TIES)) - 1, int(np.floor(rank + TIES))
     return float(ordered[low] + ordered[min(high, f.size - 1)]) / 2

@@ -69,6 +69,7 @@ from kernelopt.validation import Array, Index, Mask
 
 BOX_SHARE = 0.25  # of the gap: what the bounds of d on the other samples may add to it
 STEEP_SHARE = 0.125  # of the room of a kernel, and of sqrt(2 G): what the samples of R may cost
+PARTS = 8  # of a group of kernels, whose entries are read together
 ENTRY = 60.0  # operations that take as long as reading an entry: 6 ns
 AT_ONCE = 1 << 17  # entries of all kernels that are held at a time: 1 MB, for a fast cache
 ABOVE = 1 + 1e-9  # more than the roundings of a sum of a million squares
@@ -121,12 +122,15 @@ def screened(read: BallProblem, w: Array, machine: Machine, lower: float, most: 
     while groups and groups[0].size:
         group = groups.pop(0)
         F = distance.flat(group)
-        operations = ENTRY * (group.size + np.count_nonzero(w)) * F.size**2 + F.size**3 / 3
-        if operations <= most:
-            most -= operations
-            proved[group] = distance.excludes(group, F)
-        if group.size > 1 and not proved[group].any():
-            groups += np.array_split(group, 2)
+        operations = ENTRY * w.size * F.size**2 + PARTS * F.size**3 / 6
+        if operations > most:
+            groups.append(group[: group.size // 2])
+            continue
+        most -= operations
+        for part, excluded in distance.tested(group, F):
+            proved[part] = excluded
+            if part.size > 1 and not excluded:
+                groups.append(part)
     return proved
 
 
@@ -179,13 +183,14 @@ class Distance:
         small = (of_group <= STEEP_SHARE) & (self.of_w <= STEEP_SHARE * np.sqrt(2 * self.G))
         return np.flatnonzero(~small)
 
-    def excludes(self, group: Index, F: Index) -> bool:
-        """Whether all kernels of a group are proved to have weight zero.
+    def tested(self, group: Index, F: Index) -> list[tuple[Index, bool]]:
+        """Return a few parts of a group, with whether all their kernels are proved to have weight zero.
 
-        For c_m of the kernels m it is enough that M - sum_m K_m[F, F] / c_m is positive semidefinite.
+        For c_m of the kernels m it is enough that M - sum_m K_m[F, F] / c_m is positive semidefinite. The
+        entries of the kernels are read once, for the sums over the parts.
         """
         if not F.size:
-            return True
+            return [(group, True)]
         R = np.setdiff1d(np.arange(self.alpha.size), F)
         largest = (self.costs[R] * self.sizes[group][:, R]).max(axis=1, initial=0.0)
         left = Ball((Ball(self.room[group]) - Ball(np.nextafter(largest, np.inf))).below)
@@ -197,11 +202,17 @@ class Distance:
             rho = float((self.w @ squares).mean())
             squared_radius = squared_radius + total * total * rho
         if not np.isfinite(squared_radius.above):
-            return False
-        others = np.zeros(self.w.size)
-        others[group] = (squared_radius / (left * left)).above
-        M, other = self._combined(np.array([self.w, others]), F)
-        return dominated(M + rho, self.lam[F], other, (self.w + others) @ squares + rho, self.terms)
+            return []
+        parts = np.array_split(group, min(PARTS, group.size))
+        weights = np.zeros((1 + len(parts), self.w.size))
+        weights[0] = self.w
+        c = np.zeros(self.w.size)
+        c[group] = (squared_radius / (left * left)).above
+        for row, part in zip(weights[1:], parts, strict=True):
+            row[part] = c[part]
+        (M, *others), (size, *sizes) = self._combined(weights, F), weights @ squares + rho
+        each, lam = zip(parts, others, sizes, strict=True), self.lam[F]
+        return [(part, dominated(M + rho, lam, K, size + bound, self.terms)) for part, K, bound in each]
 
     def _combined(self, weights: Array, F: Index) -> Array:
         """Return the combined kernels on the samples F, for each row of weights, shape (k, |F|, |F|).

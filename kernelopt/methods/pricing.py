@@ -15,7 +15,7 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cvxpy as cp
@@ -29,7 +29,7 @@ from kernelopt.grams import Grams, join
 from kernelopt.grams.evaluated import KernelFunction, KernelStorage
 from kernelopt.kernels import Kernel
 from kernelopt.language import combine, lp_ball, risk
-from kernelopt.learner import Machine, learn
+from kernelopt.learner import learn
 from kernelopt.methods.gap_safe import machine_of, screened, zero_kernels
 from kernelopt.methods.solution import Solution
 from kernelopt.numerics.ball import Ball
@@ -40,7 +40,6 @@ from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.validation import Array, as_symmetric, shown
 
 SEARCHED = 1e-3  # accuracy of the new weight: the value is flat near the best one
-EVALUATIONS = 30  # of the value at most; fifteen are usual
 ACCURACY = 1e-8  # relative gap of a machine of the search
 BALL = "ball"  # the label of the constraint of `lp_ball`
 
@@ -131,7 +130,12 @@ def price(solution: Solution, kernel: KernelFunction | Grams | ArrayLike) -> Pri
     machine, theta = machine_of(solution.certificate)
     new = one_kernel(kernel, read)
     scale = scale_of(solution.problem, read, new)
-    problem, extended = with_kernel(read, new, scale)
+    v = cp.Variable(theta.size + 1, nonneg=True, name="w")  # the scaled weights, in the unit ball
+    K = combine(v, join([(read.reach, read.whole), (scale, new)]))
+    value = read.factor * risk(K, read.y, read.loss, read.bias) + read.offset
+    problem = cp.Problem(cp.Minimize(value), lp_ball(v, read.p))
+    ones = np.ones(theta.size + 1)
+    extended = replace(read, whole=K.grams, variables=(v,), reach=ones, prices=0 * ones)
     w = theta / read.reach
     # Each candidate is a share of the new kernel, its weights and the alpha of their machine.
     candidates = [(0.0, np.append(w, 0.0), np.asarray(solution.certificate.alphas[0]))]
@@ -140,7 +144,9 @@ def price(solution: Solution, kernel: KernelFunction | Grams | ArrayLike) -> Pri
     best = int(np.argmin([one.upper for one in found]))
     lower, upper = max(one.lower for one in found), min(found[best].upper, solution.upper)
     at_least = float((Ball(solution.lower) - upper).below)
-    if at_least <= 0 and is_unchanged(extended, np.append(w, 0.0), machine, lower):
+    if at_least <= 0 and (
+        not new.diagonals.any() or (read.p == 1 and screened(extended, np.append(w, 0.0), machine, lower)[-1])
+    ):  # the kernel is zero, or has weight zero
         return Price(new.names[0], False, 0.0, 0.0, solution.lower, solution.upper, 0.0)
     return Price(
         kernel=new.names[0],
@@ -187,20 +193,6 @@ def scale_of(problem: cp.Problem, read: BallProblem, new: Grams) -> float:
     return float((read.reach * read.whole.traces).max()) / trace
 
 
-def with_kernel(read: BallProblem, new: Grams, scale: float) -> tuple[cp.Problem, BallProblem]:
-    """Return the problem with one more kernel; its weights are the scaled ones, in the unit ball."""
-    w = cp.Variable(read.reach.size + 1, nonneg=True, name="w")
-    K = combine(w, join([(read.reach, read.whole), (scale, new)]))
-    value = read.factor * risk(K, read.y, read.loss, read.bias) + read.offset
-    problem = cp.Problem(cp.Minimize(value), lp_ball(w, read.p))
-    extended = read_ball(Structure(problem))
-    if isinstance(extended, str):
-        raise MethodError(
-            f"the problem with the new kernel must be one over a ball, got another: {extended}."
-        )
-    return problem, extended
-
-
 def best_share(extended: BallProblem, w: Array, alpha: Array) -> tuple[float, Array, Array]:
     """Return about the best share e of the new kernel, with its weights and the alpha of their machine.
 
@@ -220,8 +212,7 @@ def best_share(extended: BallProblem, w: Array, alpha: Array) -> tuple[float, Ar
 
     value(1.0)
     if np.isfinite(p):
-        options = {"xatol": SEARCHED, "maxiter": EVALUATIONS}
-        minimize_scalar(value, bounds=(0.0, 1.0), method="bounded", options=options)
+        minimize_scalar(value, bounds=(0.0, 1.0), method="bounded", options={"xatol": SEARCHED})
     _, e, found = min(best, key=lambda one: one[0])
     return e, np.append(kept_share(e, p) * w, e), found
 
@@ -229,18 +220,6 @@ def best_share(extended: BallProblem, w: Array, alpha: Array) -> tuple[float, Ar
 def kept_share(e: float, p: float) -> float:
     """Return (1 - e^p)^(1/p), the length that is left to the other weights."""
     return 1.0 if np.isinf(p) else float((1 - e**p) ** (1 / p))
-
-
-def is_unchanged(extended: BallProblem, w: Array, machine: Machine, lower: float) -> bool:
-    """Whether the new kernel, the last one, is proved not to change the optimum.
-
-    `w` are weights with zero for it, `machine` their machine, and `lower` a lower bound of the new optimum.
-    """
-    if not extended.grams.diagonals[-1].any():
-        return True  # the kernel is zero
-    if extended.p > 1:
-        return False
-    return bool(screened(extended, w, machine, lower)[-1])
 
 
 def screen(solution: Solution) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
+import kernelopt as ko
 from formulations import lp_norm
 from tests.every import every
 from tests.problems import stack
@@ -96,12 +97,13 @@ def test_alpha_is_in_the_set_in_exact_arithmetic(nu):
     problem = lp_norm.one_class(GRAMS, p=2, nu=nu).problem
     wild = [rng.normal(size=12) * 10.0**k for k in (-300, -9, 0, 9, 300)]
     for alpha in [*wild, np.zeros(12), np.ones(12), np.eye(12)[3], np.full(12, 1 / 12), rng.uniform(size=12)]:
-        moved = [Fraction(a) for a in problem.in_set(alpha).tolist()]
+        moved = [Fraction(a) for a in problem.in_set(problem.unit * alpha).tolist()]
         assert min(moved) >= 0 and max(moved) * Fraction(problem.most) <= sum(moved)
         assert float(sum(moved)) == pytest.approx(1, abs=1e-12)
     inside = rng.uniform(0.9, 1.1, size=12) / 12
+    inside /= inside.sum()
     if nu < 0.9:  # a point of the set is kept
-        assert problem.in_set(inside / inside.sum()) == pytest.approx(inside / inside.sum(), abs=1e-15)
+        assert problem.in_set(problem.unit * inside) == pytest.approx(inside, abs=1e-15)
 
 
 @pytest.mark.parametrize("nu", NUS)
@@ -124,18 +126,16 @@ def test_the_gap_is_small_and_the_dual_agrees_in_every_unit(p, nu):
 
 
 @pytest.mark.parametrize("p", EXPONENTS)
-def test_a_rough_candidate_alone_is_made_good(p):
-    """Without a multiplier: the machine is trained at the kernel whose weights belong to w."""
-    formulation = lp_norm.one_class(GRAMS, p=p, nu=0.4)
+def test_a_rough_candidate_without_a_multiplier_has_near_bounds(p):
+    """A conic solver finds the lower bound, and the upper one is as near as the candidate."""
+    formulation, rng = lp_norm.one_class(GRAMS, p=p, nu=0.4), np.random.default_rng(1)
     best = formulation.solve("exact", tol=1e-8)
-    problem = formulation.problem
-    rough = {
-        v.id: v.value + 1e-4 * np.random.default_rng(1).normal(size=v.shape) for v in problem.variables()
-    }
-    found = problem.bounds(rough, {"fit": None})
+    variables = formulation.problem.variables()
+    rough = {v: v.value + 5e-5 * rng.normal(size=v.shape) for v in variables}
+    formulation.fit.save_dual_value(None)
+    found = ko.certify(formulation.problem, rough)
     assert found.lower <= best.upper and best.lower <= found.upper
-    assert found.gap <= 1e-3
-    check_point(problem, found)
+    assert found.gap <= 1e-3 and found.point.keys() == set(variables)
 
 
 def test_points_around_the_origin_have_the_value_zero():

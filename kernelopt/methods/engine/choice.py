@@ -39,7 +39,7 @@ def provider_name(read: BallProblem, memory: float | None = None) -> str:
 def panels_name(read: BallProblem, memory: float | None = None) -> str:
     """Return the name of the provider of kernels that no basis compresses."""
     stored = isinstance(read.whole.storage, ArrayStorage)
-    return "precomputed" if stored or panel_bytes(read) <= available(memory) else "on the fly"
+    return "precomputed" if stored or panel_bytes(read) <= (memory or CACHE_BYTES) else "on the fly"
 
 
 def choose_provider(read: BallProblem, memory: float | None, tol: float) -> Provider:
@@ -49,22 +49,21 @@ def choose_provider(read: BallProblem, memory: float | None, tol: float) -> Prov
         return Radial(radial, read.whole, read.reach, read.n, exact=tol < SETTINGS.exact_gap)
     U = compressing_basis(read)
     name = panels_name(read, memory) if U is None else "compressed"
-    most = available(memory) if name == "on the fly" else np.inf
+    most = (memory or CACHE_BYTES) if name == "on the fly" else np.inf
     return Panels(read.whole, read.reach, read.n, name, most, U=U)
 
 
 def double_provider(read: BallProblem, memory: float | None) -> Provider:
     """Return the provider of any kernels in double precision, within `memory` bytes."""
-    return Panels(read.whole, read.reach, read.n, "float64", available(memory), np.float64)
+    return Panels(read.whole, read.reach, read.n, "float64", memory or CACHE_BYTES, np.float64)
 
 
 def provider_bytes(read: BallProblem) -> float:
     """Return the most memory that the provider needs beside kernels that are given as arrays."""
-    if (
-        family(read.whole.storage) is not None
-    ):  # distances and combined matrix in float32, and images in float64
+    if family(read.whole.storage) is not None:
+        # distances and combined matrix in float32, and images in float64
         return 2 * 4.0 * read.n**2 + 8.0 * len(read.whole) * read.n
-    return panel_bytes(read) if panels_name(read) == "precomputed" else available(None)
+    return panel_bytes(read) if panels_name(read) == "precomputed" else CACHE_BYTES
 
 
 def compressing_basis(read: BallProblem) -> Array | None:
@@ -96,8 +95,3 @@ def panel_bytes(read: BallProblem) -> float:
     """Return the bytes of the panels of all points and of the combined matrix, in float32."""
     m, n = len(read.whole), read.n
     return 4.0 * (m * n * (n + 1) / 2 + n**2)
-
-
-def available(memory: float | None) -> float:
-    """Return the bytes that a provider may take."""
-    return CACHE_BYTES if memory is None else memory
