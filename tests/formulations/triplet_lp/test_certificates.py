@@ -10,6 +10,7 @@ import pytest
 
 import kernelopt as ko
 from formulations import triplet_lp
+from kernelopt.certificates import check
 from tests.every import every
 from tests.formulations.triplet_lp.cases import (
     CONES,
@@ -185,3 +186,15 @@ def test_noise_in_the_weights_does_not_leave_a_cone_without_inside():
     ]
     assert np.abs(both[0].weights).max() > 0.1 and both[0].gap <= 1e-5
     assert both[0].lower <= both[1].upper
+
+
+def test_the_file_of_a_certificate_proves_both_bounds(tmp_path):
+    """A w_ij at its bound v_i + v_j may exceed it by a rounding; unrepaired it proves no lower bound."""
+    X, y = np.random.default_rng(5).normal(size=(10, 3)), np.repeat([0, 1], 5)
+    X[:, 0] += 3 * y
+    grams = ko.Grams.from_kernels([*map(ko.gaussian, np.geomspace(0.1, 3, 4)), ko.identity()], X)
+    triplets = ko.sample_triplets(y, 20, random_state=5)
+    certificate = triplet_lp.kernel_design(grams, triplets, gamma1=0.05, gamma2=0.02).solve().certificate
+    valid, said = check.verdict(certificate.save(tmp_path / "proof.npz"))
+    lower, upper = (float(number) for number in said.split()[0:5:4])
+    assert valid and certificate.lower <= lower <= upper <= certificate.upper

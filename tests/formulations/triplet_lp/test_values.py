@@ -175,45 +175,6 @@ def test_a_clumsy_twin_has_the_same_optimum(kind, cone, twin):
     assert near(phi(weights, *there, **kept), other.value, tolerance(cone))
 
 
-@every(("cone", "kind"), [*zip(CONES, ("plain", "semidefinite", "plain"), strict=True)])
-def test_duplicate_kernels(kind, cone):
-    """In a group of its own a copy changes nothing; inside a group the price of the first covers it."""
-    grams, triplets, _ = DATA[kind](0, 8, 12)
-    options = {"gamma1": 0.08, "gamma2": 0.01, "cone": cone}
-    single = np.arange(len(grams))
-    value = optimum(grams, triplets, single, **options).value
-    twice = np.concatenate([grams, grams])
-    own = optimum(twice, triplets, np.arange(2 * len(grams)), **options)
-    assert near(own.value, value, tolerance(cone))
-    inside = optimum(twice, triplets, np.concatenate([single, single]), **options)
-    assert inside.value < value - 1e-4
-    # k copies inside each group are one kernel of k times the size: gamma1 / k
-    cheaper = optimum(grams, triplets, single, **{**options, "gamma1": 0.04})
-    assert near(inside.value, cheaper.value, tolerance(cone))
-
-
-def test_one_kernel_scaled_is_not_invariant():
-    """The price sees the scale of each kernel: normalise them."""
-    grams, triplets, groups = plain(2)
-    options = {"gamma1": 0.1, "gamma2": 0.01}
-    scaled = grams * np.array([1.0, 8.0, 1.0, 1.0, 1.0])[:, None, None]
-    assert (
-        optimum(scaled, triplets, groups, **options).value
-        < optimum(grams, triplets, groups, **options).value - 1e-3
-    )
-
-
-@every(("kind", "seed"), [("plain", 0), ("semidefinite", 1)])
-def test_values_are_ordered_as_the_sets_are(kind, seed):
-    grams, triplets, groups = DATA[kind](seed, 9, 10)
-    prices = (0.05, 0.02)
-    options = {"gamma1": 0.05, "gamma2": 0.02}
-    dominant, psd, nonnegative = (optimum(grams, triplets, groups, cone=c, **options).value for c in CONES)
-    both = programme(grams, triplets, groups, *prices, "both")[1]
-    assert both >= dominant - 1e-7 and dominant >= psd - 1e-6
-    assert both >= nonnegative - 1e-7 and nonnegative >= psd - 1e-6  # the base kernels are PSD
-
-
 @every(("cone", "kind"), [*zip(CONES, ("semidefinite", "plain", "semidefinite"), strict=True)])
 def test_more_points_cost_more(kind, cone):
     grams, triplets, groups = DATA[kind](1)
