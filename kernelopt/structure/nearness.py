@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import cvxpy as cp
@@ -19,7 +19,7 @@ from kernelopt.language.terms import terms
 from kernelopt.numerics.ball import Ball
 from kernelopt.structure.affine import affine, single_entries
 from kernelopt.structure.learning import read_pieces
-from kernelopt.structure.parts import Budget, Slopes
+from kernelopt.structure.parts import Budget
 from kernelopt.structure.structure import RiskTerm, Structure, kept_in_structure
 from kernelopt.structure.trees import number, short
 from kernelopt.validation import Array
@@ -135,16 +135,15 @@ class Block:
         """Return the sum of the fidelities at X, with their price."""
         return sum(fidelity.value(X) for fidelity in self.fidelities)
 
-    def support(self, s: Slopes, price: float, upper: float) -> float:
-        """Return an upper bound of <s, X> over all X in the set with price * sum_k L(X - S_k) <= upper."""
+    def bounded(self, price: float, upper: float) -> Budget:
+        """Return the set, or where its trace is free the part with price * sum_k L(X - S_k) <= upper."""
         if self.total is not None:
-            return self.piece.support(s)
-        rate = self.piece.rate(s)
-        return float((Ball(self._largest_trace(price, upper)) * rate).above) if rate > 0 else 0.0
+            return self.piece
+        return replace(self.piece, total=self._largest_trace(price, upper), at_most=True)
 
     def linear_minimum(self, G: Array, price: float, upper: float) -> float:
-        """Return a lower bound of <G, X> over all X in the set with price * sum_k L(X - S_k) <= upper."""
-        return -self.support({self.piece.variable: Ball(-G.ravel())}, price, upper)
+        """Return a lower bound of <G, X> over `bounded`."""
+        return -self.bounded(price, upper).support({self.piece.variable: Ball(-G.ravel())})
 
     def _largest_trace(self, price: float, upper: float) -> float:
         """Return a bound of tr X where price * sum_k L(X - S_k) is at most `upper`.

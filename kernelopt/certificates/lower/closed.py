@@ -40,8 +40,11 @@ def closed_bound(structure: Structure, minorants: Sequence[Minorant]) -> Bound |
             return float(linear.constant.mid + t * risks.constant.mid) - supports
 
         best = 1.0 if value(1.0) > value(TEST_MULTIPLE) else best_multiple(value)
-    found = bound_over(parts, linear + risks * best)
-    return None if found.value == -np.inf and not homogeneous else found
+    objective = linear + risks * best
+    found = bound_over(parts, objective)
+    if found.value == -np.inf and not homogeneous:
+        return None
+    return found._replace(rounding=rounding_errors(parts, objective))
 
 
 def objective_parts(objective: Objective, minorants: Sequence[Minorant]) -> tuple[Minorant, Minorant]:
@@ -52,20 +55,25 @@ def objective_parts(objective: Objective, minorants: Sequence[Minorant]) -> tupl
 
 
 def bound_over(parts: Sequence[Part], objective: Minorant) -> Bound:
-    """Return the bound of an affine objective plus the prices, over the sets."""
+    """Return the bound of an affine objective plus the prices, over the sets, with its multipliers."""
     slopes = objective.falls(parts)
     supports = [part.support(slopes) for part in parts]
+    value = float((objective.constant - Ball(np.array(supports)).sum()).below)
+    pairs = zip(parts, supports, strict=True)
+    known = {at: u for part, found in pairs for at, u in part.multipliers(slopes, found).items()}
+    return Bound(value, multipliers=known)
+
+
+def rounding_errors(parts: Sequence[Part], objective: Minorant) -> float:
+    """Return by how much the errors of the objective lower its bound.
+
+    A support function is at most the sum of its values at two terms.
+    """
+    slopes, exact = objective.falls(parts), objective.exact.falls(parts)
     widths = {v: Ball(np.zeros(v.size), slope.rad) for v, slope in slopes.items()}
-    exact = objective.exact.falls(parts)
-    pairs = list(zip(parts, supports, strict=True))
-    rounding = sum(  # a support function is at most the sum of its values at two terms
-        (part.support(widths) if part.at else found - part.support(exact) for part, found in pairs),
+    return sum(
+        (part.support(widths) if part.at else part.support(slopes) - part.support(exact) for part in parts),
         start=float(objective.constant.rad),
-    )
-    return Bound(
-        float((objective.constant - Ball(np.array(supports)).sum()).below),
-        rounding=rounding,
-        multipliers={at: u for part, found in pairs for at, u in part.multipliers(slopes, found).items()},
     )
 
 

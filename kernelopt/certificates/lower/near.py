@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from kernelopt.certificates.gap import Bound, floor
+from kernelopt.certificates.lower.closed import bound_over
 from kernelopt.certificates.lower.minorants import constant, dual_value_of, minorant, near_minorant, total
 from kernelopt.certificates.lower.splitting import SETTINGS, Split
 from kernelopt.errors import Stopped
@@ -55,13 +56,8 @@ def lower_bound(read: Nearness, proof: Proof, upper: float) -> Bound:
     near = total(near_minorant(term, u) for pairs in fidelities for term, u in pairs)
     below = minorant(read.risk, proof.alpha, gamma=below_one, factor=read.factor)
     objective = below + near + constant(read.offset)
-    pieces = [block.piece for block in read.blocks]
-    slopes, price, known = objective.falls(pieces), read.price * read.factor, upper - read.offset
-    supports = [block.support(slopes, price, known) for block in read.blocks]
-    found = zip(pieces, supports, strict=True)
-    multipliers = {at: u for piece, size in found for at, u in piece.multipliers(slopes, size).items()}
-    value = float((objective.constant - Ball(np.array(supports)).sum()).below)
-    return Bound(value, multipliers=multipliers)
+    price, known = read.price * read.factor, upper - read.offset
+    return bound_over([block.bounded(price, known) for block in read.blocks], objective)
 
 
 def exhausted(bound: Bound, floor: float, attained: float) -> bool:

@@ -13,12 +13,13 @@ from cvxpy.constraints.zero import Equality
 from scipy.optimize import linprog
 
 from kernelopt.certificates.statements.columns import (
+    Trace,
     first_columns,
     matrices_by_column,
     read_columns,
     read_cone,
+    read_weight_set,
 )
-from kernelopt.certificates.statements.learning import Trace, read_weight_set
 from kernelopt.certificates.statements.lifting import linear_over_cone, set_multiplier
 from kernelopt.certificates.statements.statement import Statement
 from kernelopt.certificates.statements.witness import eliminated, fractions

@@ -13,8 +13,7 @@ import scipy.sparse as sp
 from cvxpy.constraints import Zero
 from cvxpy.constraints.zero import Equality
 
-from kernelopt.certificates.upper.local_steps import points_inward
-from kernelopt.certificates.upper.phase_one import phase_one
+from kernelopt.certificates.upper.interior import phase_one, points_inward
 from kernelopt.certificates.upper.violations import (
     ROUND_OFF,
     attribute_violation,
