@@ -214,12 +214,13 @@ def certificate_at(
     if bound.ray is not None and np.isfinite(attained):
         bound = Bound(-np.inf, "a ray claims that the problem is infeasible, and a feasible point is known")
     limited = bound.reason if np.isfinite(bound.value) else ""
-    reason = "" if limited else bound.reason
+    reasons = [] if limited else [bound.reason]
     if point is not None and not np.isfinite(attained):
-        reason = "; ".join(filter(None, [reason, "the objective at the feasible point is infinite"]))
+        reasons.append("the objective at the feasible point is infinite")
     if point is None and bound.value < np.inf:
         largest = [f"{name} (by {size:.1e})" for name, size in remaining.items()][:MOST_NAMED]
-        reason = "; ".join(filter(None, [reason, f"no feasible point: {', '.join(largest)}"]))
+        reasons.append(f"no feasible point: {', '.join(largest)}")
+    reason = "; ".join(filter(None, reasons))
     lower, upper = (attained, -bound.value) if structure.maximize else (bound.value, attained)
     if point is not None and not (reason or limited or assumed):
         reason = rounding_note(lower, upper, gap_floor, bound.rounding, bool(bounds))

@@ -24,6 +24,11 @@ from kernelopt.structure.units import units
 from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
+BOX_SIZES = (1e3, 1e6)  # |x| up to these: an unbounded objective decreases in proportion to the size
+DECREASE_FACTOR = 10.0  # from the smaller size to the larger: a bounded minimum decreases by less
+SOLVER_TOLERANCE = 1e-6  # relative violation up to which a point of a solver counts as feasible
+LONGEST_FAILURE = 120  # characters of a solver's error in a message
+NEAR_BOX = 0.1  # of the larger size: a variable beyond this would be unbounded
 SHOWN = 1e-5  # relative distance of two bounds below which one number is shown for the least value
 
 
@@ -90,13 +95,6 @@ def unattainable(
     """
     value = -np.inf if maximize else np.inf
     return Certificate(value, value, route, assumes=assumes, proof=proof, source=reason)
-
-
-BOX_SIZES = (1e3, 1e6)  # |x| up to these: an unbounded objective decreases in proportion to the size
-DECREASE_FACTOR = 10.0  # from the smaller size to the larger: a bounded minimum decreases by less
-SOLVER_TOLERANCE = 1e-6  # relative violation up to which a point of a solver counts as feasible
-LONGEST_FAILURE = 120  # characters of a solver's error in a message
-NEAR_BOX = 0.1  # of the larger size: a variable beyond this would be unbounded
 
 
 def raise_if_impossible(structure: Structure, explicit: cp.Problem, tried: AttemptResult) -> None:

@@ -7,10 +7,12 @@ import hashlib
 import resource
 import struct
 import tracemalloc
+from fractions import Fraction
 
 import numpy as np
 
 from kernelopt.certificates import check
+from kernelopt.extend import Statement
 from tests.certificates.forgeries import SEAL, members_of, packed, sealed, text
 from tests.certificates.saved import verdict
 from tests.every import every
@@ -24,27 +26,20 @@ DIRECTORY = b"PK\1\2"
 
 def problem(n=0, columns=1, rows=0, ball=None, order=0):
     """Return the documents and arrays of a statement with claims of nothing, and x = 1."""
-    statement = {
-        "format": check.FORMAT,
-        "sense": 1,
-        "columns": columns,
-        "rows": rows,
-        "entries": rows * columns,
-        "risks": [{"kernels": columns, "points": n, "bias": True}] if n else [],
-        "balls": [ball] if ball else [],
-        "cones": [{"order": order}] if order else [],
-    }
-    shapes = {name: shape for part in check.schema(statement) for name, shape in part.items()}
-    arrays = {name: np.zeros(shape, check.dtype(name)) for name, shape in shapes.items()}
+    stated = Statement(["x"] * columns, [False] * columns)
+    for _ in range(rows):
+        stated.row("row", range(columns), [0.0] * columns, 0.0)
     if n:
-        kernels, curve = np.broadcast_to(np.eye(n), (columns, n, n)), np.ones((3, n))
-        arrays |= {"K0": np.ascontiguousarray(kernels), "at0": np.arange(columns), "curve0": curve}
-        arrays |= {"price0": np.array(1.0), "L0": np.eye(n) / 2}
-    if rows:
-        arrays |= {"row": np.repeat(np.arange(rows), columns), "column": np.tile(np.arange(columns), rows)}
-    witness = {"lower": "-inf", "upper": "inf", "infeasible": False, "u": ["0"] * rows, "x": ["1"] * columns}
-    witness["mix"] = [["0"] * columns] * bool(order)
-    witness["names"] = {"columns": ["x"] * columns, "rows": ["row"] * rows}
+        K = np.broadcast_to(np.eye(n), (columns, n, n))
+        stated.set_witness(stated.risk(K, range(columns), np.ones((3, n)), np.zeros((2, n))), L=np.eye(n) / 2)
+    if ball:
+        stated.ball(np.zeros((ball["rows"], columns)), 0.0, float(Fraction(ball["p"])))
+    if order:
+        stated.cone(np.zeros((columns, order, order)))
+    statement, _, arrays = stated.contents()
+    names = {"columns": stated.columns, "rows": ["row"] * rows}
+    witness = {"lower": "-inf", "upper": "inf", "infeasible": False, "names": names}
+    witness |= {"u": ["0"] * rows, "x": ["1"] * columns, "mix": [["0"] * columns] * bool(order)}
     return {"statement": statement, "witness": witness}, arrays
 
 

@@ -89,7 +89,7 @@ def phase_one(structure: Structure, cones: RelaxedCones | None) -> tuple[cp.Prob
     problem = structure.explicit if any(structure.constrained) else structure.lifted
     for constraint in (*problem.constraints, *structure.atom_domains):
         smaller, _ = face(constraint, cones)
-        constraints += with_slack(smaller, slack)
+        constraints.append(with_slack(smaller, slack))
     for variable in structure.variables:
         attributes = variable.attributes
         if attributes["nonneg"] or attributes["pos"]:
@@ -101,20 +101,20 @@ def phase_one(structure: Structure, cones: RelaxedCones | None) -> tuple[cp.Prob
     return cp.Problem(cp.Maximize(slack), constraints), slack
 
 
-def with_slack(constraint: Any, slack: cp.Variable) -> list[Any]:
-    """Return an inequality tightened by `slack`; an equality is copied."""
+def with_slack(constraint: Any, slack: cp.Variable) -> cp.Constraint:
+    """Return a copy of a constraint, tightened by `slack` unless it is an equality.
+
+    It is a copy in any case, since a solve of phase one overwrites the multiplier.
+    """
+    args = list(constraint.args)
     if isinstance(constraint, Inequality | NonPos):
-        return [constraint.expr + slack <= 0]
-    if isinstance(constraint, cp.constraints.PSD):
-        return [constraint.args[0] - slack * np.eye(constraint.shape[0]) >> 0]
-    if isinstance(constraint, NonNeg):
-        return [constraint.args[0] >= slack]
-    if isinstance(constraint, SOC):
-        return [SOC(constraint.args[0] - slack, constraint.args[1], axis=constraint.axis)]
-    if isinstance(constraint, ExpCone):
-        x, y, z = constraint.args
-        return [ExpCone(x, y, z - slack)]
-    if isinstance(constraint, PowCone3D):
-        x, y, z = constraint.args
-        return [PowCone3D(x - slack, y - slack, z, constraint.alpha)]
-    return [constraint.copy()]  # a copy, since a solve of phase one overwrites the multiplier
+        args[0] = args[0] + slack
+    elif isinstance(constraint, cp.constraints.PSD):
+        args[0] = args[0] - slack * np.eye(constraint.shape[0])
+    elif isinstance(constraint, NonNeg | SOC):
+        args[0] = args[0] - slack
+    elif isinstance(constraint, ExpCone):
+        args[2] = args[2] - slack
+    elif isinstance(constraint, PowCone3D):
+        args[:2] = [args[0] - slack, args[1] - slack]
+    return constraint.copy(args)
