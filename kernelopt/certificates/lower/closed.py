@@ -40,11 +40,11 @@ def closed_bound(structure: Structure, minorants: Sequence[Minorant]) -> Bound |
             return float(linear.constant.mid + t * risks.constant.mid) - supports
 
         best = 1.0 if value(1.0) > value(TEST_MULTIPLE) else best_multiple(value)
-    objective = linear + risks * best
-    found = bound_over(parts, objective)
+    lowered = linear + risks * best
+    found = bound_over(parts, lowered)
     if found.value == -np.inf and not homogeneous:
         return None
-    return found._replace(rounding=rounding_errors(parts, objective))
+    return found._replace(rounding=rounding_errors(parts, lowered))
 
 
 def objective_parts(objective: Objective, minorants: Sequence[Minorant]) -> tuple[Minorant, Minorant]:
