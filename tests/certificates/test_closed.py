@@ -14,6 +14,7 @@ from kernelopt.certificates.lower import choices
 from kernelopt.certificates.lower import minorants as sources
 from kernelopt.certificates.lower.closed import best_multiple, closed_bound
 from kernelopt.certificates.lower.minorants import minorants
+from kernelopt.language.learner import on_labelled
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.dual_lengths import shortfall
 from kernelopt.structure.learning import read_parts
@@ -78,7 +79,8 @@ def alphas_of(structure):
     """The machine's alpha at the solution, near it, too short, too long, and far from it."""
     for copy, user in zip(structure.variables, structure.user_variables, strict=True):
         copy.save_value(user.value)
-    best = structure.risks[0].learner.train(structure.risks[0].values()).alpha
+    (term,) = structure.risks
+    best = term.learner.train(on_labelled(term.kernels, 10)).alpha
     rng = np.random.default_rng(0)
     return [best, best * (1 + 1e-4 * rng.normal(size=10)), best / 2, 1.3 * best, Y / 10, rng.normal(size=10)]
 
