@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -156,14 +157,11 @@ class _Joined(Kernel):
         return np.asarray(self.factor * self._combined(part.gram(X, Z) for part in self.parts))
 
     def profile(self) -> Profile | None:
-        total = Profile.constant(*((0.0, 0.0) if self.operator == "+" else (1.0, 1.0)))
-        for part in self.parts:
-            read = part.profile()
-            joined = read and (total.plus(read) if self.operator == "+" else total.product(read))
-            if joined is None:
-                return None
-            total = joined
-        return total.times(self.factor)
+        operation = operator.add if self.operator == "+" else operator.mul
+        total, *others = [part.profile() for part in self.parts]
+        for other in others:
+            total = total and other and total.joined(other, operation)
+        return total and total.times(self.factor)
 
     def gram_diagonal(self, X: Array) -> Array:
         return np.asarray(self.factor * self._combined(part.gram_diagonal(X) for part in self.parts))

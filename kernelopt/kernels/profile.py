@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -49,20 +49,14 @@ class Profile:
         """Return the profile of a multiple."""
         return replace(self, function=lambda d: factor * self.function(d), own=factor * self.own)
 
-    def plus(self, other: Profile) -> Profile | None:
-        """Return the profile of the sum; None if the distances differ."""
-        return self._joined(other, lambda d: self.function(d) + other.function(d), self.own + other.own)
-
-    def product(self, other: Profile) -> Profile | None:
-        """Return the profile of the product; None if the distances differ."""
-        return self._joined(other, lambda d: self.function(d) * other.function(d), self.own * other.own)
-
-    def _joined(self, other: Profile, function: Callable[[Array], Array], own: float) -> Profile | None:
+    def joined(self, other: Profile, operation: Callable[[Any, Any], Any]) -> Profile | None:
+        """Return the profile of the sum or the product of two kernels; None if the distances differ."""
         if None not in (self.metric, other.metric) and self.distance != other.distance:
             return None
         metric, columns = self.distance if self.metric is not None else other.distance
         monotone = self.completely_monotone and other.completely_monotone  # then sums and products are, too
-        return Profile(metric, function, own, columns, monotone)
+        function = lambda d: operation(self.function(d), other.function(d))  # noqa: E731
+        return Profile(metric, function, operation(self.own, other.own), columns, monotone)
 
     def on(self, columns: tuple[int, ...]) -> Profile:
         """Return the profile of the kernel on these columns of the points."""

@@ -7,10 +7,10 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 from kernelopt.running import count_compilation, say
 
@@ -24,15 +24,8 @@ def is_loaded() -> bool:
     return "numba" in sys.modules
 
 
-@overload
-def compiled(loop: Loop, /) -> Loop: ...
-
-
-@overload
-def compiled(*, any_order: bool) -> Callable[[Loop], Loop]: ...
-
-
-def compiled(loop: Loop | None = None, /, *, any_order: bool = False) -> Loop:
+@cache
+def compiled(loop: Loop, any_order: bool = False) -> Loop:
     """Return a function that numba compiles at its first call, for a decorator or at the place of the call.
 
     The machine code divides as numpy does, runs without the interpreter lock, and is cached on disk where
@@ -44,11 +37,6 @@ def compiled(loop: Loop | None = None, /, *, any_order: bool = False) -> Loop:
     any_order : bool, default False
         Whether sums may be taken in any order, so that they vectorise. NaN and infinity are respected.
     """
-    return partial(_compiled, any_order=any_order) if loop is None else _compiled(loop, any_order)
-
-
-@cache
-def _compiled(loop: Loop, any_order: bool) -> Loop:
     numba_clock.start()
     try:
         return _dispatcher(loop, {"fastmath": REASSOCIATION} if any_order else {})

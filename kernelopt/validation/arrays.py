@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from kernelopt.errors import InputError, NotFiniteError, ParameterError, ShapeError
-from kernelopt.validation.messages import LISTED, kind_of, shortened
+from kernelopt.validation.messages import LISTED, kind_of, shown
 
 Array: TypeAlias = NDArray[np.float64]
 Floats: TypeAlias = NDArray[np.float64] | NDArray[np.float32]
@@ -74,7 +74,7 @@ def plain(value: Any, what: str, error: type[InputError] = ShapeError) -> NDArra
     """
     wanted = f"{what} must be an array of real numbers, got"
     if isinstance(value, cp.Expression):
-        raise error(f"{wanted} the cvxpy expression {shortened(value)}. Pass its .value, once it has one.")
+        raise error(f"{wanted} the cvxpy expression {shown(value)}. Pass its .value, once it has one.")
     if sp.issparse(value):
         raise error(f"{wanted} a sparse {kind_of(value)}. Pass the dense array, {what}.toarray().")
     refuse_masked(value, what)
@@ -125,10 +125,10 @@ def of_objects(array: NDArray[Any], value: Any, what: str, error: type[InputErro
     for where, entry in np.ndenumerate(array):
         if array.ndim and is_missing(entry) and not isinstance(entry, numbers.Real):
             raise NotFiniteError(
-                f"{what} must be finite, got {shortened(entry)} at index {where}. Impute or drop it first."
+                f"{what} must be finite, got {shown(entry)} at index {where}. Impute or drop it first."
             )
         if not is_number(entry):
-            position = f" with {shortened(entry)} at index {where}" if array.ndim else ""
+            position = f" with {shown(entry)} at index {where}" if array.ndim else ""
             kind = next(kind for types, kind in KINDS if isinstance(entry, types))
             raise error(
                 f"{what} must be an array of real numbers, got {type(value).__name__}{position}. "
@@ -174,7 +174,7 @@ def as_list(value: Any, what: str, wanted: str) -> list[Any]:
     unordered = isinstance(value, str | bytes | Set | Mapping | cp.Expression) or sp.issparse(value)
     if unordered or not isinstance(value, Iterable) or (isinstance(value, np.ndarray) and not value.ndim):
         raise ParameterError(
-            f"{what} must be {wanted}, got {shortened(value)} ({type(value).__name__}). Pass a list."
+            f"{what} must be {wanted}, got {shown(value)} ({type(value).__name__}). Pass a list."
         )
     if isinstance(value, np.ma.MaskedArray):
         refuse_masked(value, what)
@@ -205,12 +205,8 @@ def as_float_array(value: Any, what: str, ndim: int | tuple[int, ...] | None = N
         If entries are NaN, infinite, missing or masked.
     """
     array = numeric(value, what)
-    allowed = (ndim,) if isinstance(ndim, int) else ndim
-    if allowed is not None and array.ndim not in allowed:
-        wanted = " or ".join(str(d) for d in allowed)
-        raise ShapeError(
-            f"{what} must have {wanted} dimension(s), got shape {array.shape}. Reshape it first."
-        )
+    if ndim is not None:
+        check_dimensions(array, what, ndim, "Reshape it first")
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise NotFiniteError(
@@ -218,6 +214,14 @@ def as_float_array(value: Any, what: str, ndim: int | tuple[int, ...] | None = N
             f"({int((~np.isfinite(array)).sum())} such entries). Impute or drop them first."
         )
     return array
+
+
+def check_dimensions(value: Array | cp.Expression, what: str, ndim: int | tuple[int, ...], cure: str) -> None:
+    """Raise a `ShapeError` unless an array or an expression has an allowed number of dimensions."""
+    allowed = (ndim,) if isinstance(ndim, int) else ndim
+    if value.ndim not in allowed:
+        wanted = " or ".join(map(str, allowed))
+        raise ShapeError(f"{what} must have {wanted} dimension(s), got shape {value.shape}. {cure}.")
 
 
 def as_vector(value: Any, what: str, size: int | None = None, most: int | None = None) -> Array:
@@ -304,13 +308,7 @@ def as_expression(value: Any, what: str, ndim: int | tuple[int, ...]) -> cp.Expr
         if not array.size:
             raise ShapeError(f"{what} must not be empty, got shape {array.shape}. Pass at least one number.")
         return cp.Constant(array)
-    allowed = (ndim,) if isinstance(ndim, int) else ndim
-    if value.ndim not in allowed:
-        wanted = " or ".join(map(str, allowed))
-        raise ShapeError(
-            f"{what} must have {wanted} dimension(s), got an expression of shape {value.shape}. "
-            "Reshape it with cp.reshape."
-        )
+    check_dimensions(value, what, ndim, "Reshape it with cp.reshape")
     if value.is_complex():
         raise ParameterError(f"{what} must be real, got a complex expression. Take cp.real of it.")
     return value

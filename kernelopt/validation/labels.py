@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kernelopt.errors import LabelError, NotFiniteError, ShapeError
 from kernelopt.validation.arrays import LARGEST_SQUARED, Array, as_float_array, numeric, plain
-from kernelopt.validation.messages import LISTED, shortened
+from kernelopt.validation.messages import LISTED, shown
 from kernelopt.validation.scalars import is_real
 
 
@@ -20,7 +20,7 @@ def as_labels(y: Any, what: str = "y") -> Array:
         given = numeric(given, what, LabelError)
     if given.dtype.kind in "OUS":
         raise LabelError(
-            f"{what} must hold labels -1 and +1, got {shortened(given.ravel()[:1].tolist())} of type "
+            f"{what} must hold labels -1 and +1, got {shown(given.ravel()[:1].tolist())} of type "
             f"{given.dtype}. Map two classes with numpy.where(y == positive_class, 1.0, -1.0)."
         )
     array = as_float_array(given, what, ndim=1)

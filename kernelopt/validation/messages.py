@@ -13,18 +13,13 @@ LONGEST = 80  # characters of a value in a message
 
 
 def shown(value: object) -> str:
-    """Return a value as text for a message; a long array is described by its size and range."""
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
-        return shortened(value)
-    if value.size <= FEW:
-        return repr(value.tolist())
-    low, high = value.min(), value.max()
-    return f"[{value.size} values, " + (f"all {low:g}]" if low == high else f"{low:g} to {high:g}]")
-
-
-def shortened(value: object) -> str:
-    """Return the repr of a value on one line, truncated if it is long."""
-    if isinstance(value, np.bool_ | np.number):
+    """Return a value as text for a message, on one line; a long array is described by its size and range."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        if value.size > FEW:
+            low, high = value.min(), value.max()
+            return f"[{value.size} values, " + (f"all {low:g}]" if low == high else f"{low:g} to {high:g}]")
+        value = value.tolist()
+    elif isinstance(value, np.bool_ | np.number):
         value = value.item()
     try:
         text = " ".join(repr(value).split())

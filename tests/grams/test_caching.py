@@ -351,6 +351,7 @@ def test_what_a_stack_hands_out_cannot_change_it(make):
         "diagonals": lambda: grams.diagonals,
         "row_means": lambda: grams.row_means,
         "array": lambda: np.asarray(grams),
+        "images": lambda: grams.apply(np.ones(N)),
         "traces": lambda: grams.traces,
         "rows": lambda: grams.rows(slice(None)),
         "combined": lambda: grams.combine(np.ones(len(grams))),

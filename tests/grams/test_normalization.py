@@ -151,13 +151,6 @@ def test_matrices_without_kernels_are_scaled_by_the_formulas(grams, Ks, chain):
 # ------------------------------------------------------------------ what each step promises
 
 
-def test_multiplicative_features_have_variance_one():
-    for matrix in ko.Grams.from_kernels(KERNELS, X).normalize("multiplicative"):
-        values, vectors = np.linalg.eigh(matrix)
-        F = vectors * np.sqrt(np.maximum(values, 0.0))
-        assert F.var(axis=0).sum() == pytest.approx(1.0)
-
-
 def test_centred_features_have_mean_zero():
     grams = ko.Grams.from_kernels(KERNELS, X).center()
     assert grams.row_means == pytest.approx(np.zeros((len(KERNELS), N)), abs=1e-13)
@@ -173,32 +166,10 @@ def test_spherical_diagonal_is_exactly_one_and_trace_is_the_number_of_points():
     assert grams.normalize("trace").traces == pytest.approx(np.full(len(KERNELS), float(N)))
 
 
-def test_spherical_is_the_normalized_kernel():
-    kernels = [ko.normalized(k) for k in KERNELS]
-    grams, same = ko.Grams.from_kernels(KERNELS, X).normalize("spherical"), ko.Grams.from_kernels(kernels, X)
-    assert np.asarray(grams) == pytest.approx(np.asarray(same))
-    assert grams.cross(X_NEW) == pytest.approx(same.cross(X_NEW))
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_normalising_twice_is_normalising_once_and_forgets_the_scale(kind):
-    once = np.asarray(ko.Grams.from_kernels(KERNELS, X).normalize(kind))
-    assert np.asarray(ko.Grams.from_kernels(KERNELS, X).normalize(kind).normalize(kind)) == pytest.approx(
-        once
-    )
+def test_normalising_forgets_the_scale(kind):
     scaled = ko.Grams.from_kernels([1e-9 * k for k in KERNELS], X).normalize(kind)
-    assert np.asarray(scaled) == pytest.approx(once)
-
-
-def test_two_points_worked_out_by_hand():
-    """Features 1 and 3: variance 1, mean 2, mean square 5."""
-    grams = ko.Grams.from_kernels([ko.linear()], [[1], [3]])
-    assert grams.normalize("multiplicative")[0].tolist() == [[1, 3], [3, 9]]
-    assert grams.center()[0].tolist() == [[1, -1], [-1, 1]]
-    assert grams.normalize("spherical")[0].tolist() == [[1, 1], [1, 1]]
-    assert grams.normalize("trace")[0] == pytest.approx(np.array([[1, 3], [3, 9]]) / 5)
-    assert grams.center().cross([[5]]).tolist() == [[[-3, 3]]]
-    assert grams.center().normalize("spherical").cross([[5], [0]]).tolist() == [[[-1, 1], [1, -1]]]
+    assert np.asarray(scaled) == pytest.approx(np.asarray(ko.Grams.from_kernels(KERNELS, X).normalize(kind)))
 
 
 def test_nodes_of_a_graph_are_centred_and_scaled_too():
@@ -298,15 +269,6 @@ def test_scaled_matrices_are_kept_up_to_the_limit(monkeypatch):
 
 
 # ------------------------------------------------------------------ inputs that must be refused
-
-
-@every("kind", ["multiplicatve", "Spherical", "", None, 2, ["trace"], ("trace",)])
-def test_an_unknown_kind_is_refused_at_once(kind):
-    with pytest.raises(
-        ParameterError,
-        match=r"kind of Grams.* must be 'multiplicative', 'spherical' or 'trace', got .*Choose 'mult",
-    ):
-        ko.Grams.from_kernels(KERNELS, X).normalize(kind)
 
 
 class Constant(ko.Kernel):
@@ -466,14 +428,14 @@ def test_lengths_over_many_orders_are_scaled_one_by_one():
     assert grams.factor(0) @ grams.factor(0).T == pytest.approx((unit @ unit.T) ** 2, abs=1e-10)
 
 
-def test_a_rank_that_lies_is_not_hidden_by_the_scaling():
+def test_a_rank_that_lies_is_named_by_the_solve_at_every_scaling():
     class Liar(Counting):
         def gram_rank(self, A):
             return 1
 
-    for chain in (("spherical",), ("multiplicative",), ("center",), ("center", "spherical")):
+    for chain in ((), ("spherical",), ("multiplicative",), ("center",), ("center", "spherical")):
         grams = ours(ko.Grams.from_kernels([Liar()], X), chain)
         mu = cp.Variable(1, nonneg=True)
         risk = ko.risk(ko.combine(mu, grams), labels(N), ko.hinge())
-        with pytest.raises(ParameterError, match=r"Correct the rank"):
+        with pytest.raises(ParameterError, match=r"1 for a matrix of rank [67]\. Correct the rank"):
             cp.Problem(cp.Minimize(risk), [mu <= 1]).solve(solver=cp.CLARABEL)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import kernelopt as ko
 from kernelopt.errors import InputError, NotSymmetricError, ParameterError, ShapeError
-from kernelopt.numerics.nearest_correlation import nearest_correlation
 from tests.every import every
 from tests.problems import solved
 
@@ -23,19 +22,6 @@ def similarity(n, seed, scale=1.0):
     S = (A + A.T) / 2
     np.fill_diagonal(S, np.random.default_rng(seed + 1).uniform(0.5, 2.0, n))
     return scale * S
-
-
-def dykstra(K, rounds=4000):
-    """Higham's (2002) algorithm 3.3 with W = I, for the diagonal of K."""
-    Y, correction = K.copy(), np.zeros_like(K)
-    for _ in range(rounds):
-        R = Y - correction
-        lam, V = np.linalg.eigh(R)
-        X = (V * np.maximum(lam, 0)) @ V.T
-        correction = X - R
-        Y = X.copy()
-        np.fill_diagonal(Y, K.diagonal())
-    return Y
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
@@ -87,14 +73,6 @@ def test_each_repair_is_what_it_is_called():
         problem = cp.Problem(cp.Minimize(cp.norm(X - S, "fro")), kept)
         assert np.linalg.norm(ko.repair(S, how).gram - S) == pytest.approx(solved(problem), rel=1e-6)
     assert np.linalg.norm(ko.repair(S, "clip").gram - S) ** 2 == pytest.approx((lam[lam < 0] ** 2).sum())
-
-
-def test_the_nearest_matrix_with_the_diagonal_is_that_of_alternating_projections():
-    higham = np.array([[2.0, -1, 0, 0], [-1, 2, -1, 0], [0, -1, 2, -1], [0, 0, -1, 2]]) - np.eye(4)
-    for K in (higham, similarity(8, 5), 1e6 * similarity(5, 8)):
-        X, gap = nearest_correlation(K, K.diagonal())
-        assert gap < 1e-13
-        np.testing.assert_allclose(X, dykstra(K), atol=1e-8 * np.abs(K).max())
 
 
 def test_three_variables_by_hand():

@@ -190,14 +190,6 @@ for how in ("clip", "nearest"):
     )
 entry("repair, how", lambda how: ko.repair(KS, how), lambda r: np.array(r.grams), how=word("flip"))
 entry("repair(...).transform", ko.repair(KS, "flip").transform, cross=array(KS[:, :2]))
-entry("join, parts", lambda parts: join(parts), np.asarray, parts=thing([(2.0, STACKS["array"])]))
-entry(
-    "join",
-    lambda factor: join([(factor, STACKS["array"])]),
-    np.asarray,
-    factor=vector(np.ones(M) * 2, "number"),
-)
-
 # ----------------------------------------------------------------------------------------- losses
 
 for loss in (ko.hinge, ko.squared_hinge, ko.huberized_hinge, ko.logistic):

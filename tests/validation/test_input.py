@@ -131,7 +131,7 @@ OBJECTS = {
     "time": (time(12), r"got .*datetime.time\(12, 0\) at index .*Write numbers in the place"),
     "period": (pd.Period("2020-01"), r"got .*Period\('2020-01', 'M'\) at index .*Write numbers"),
     "dict": ({"foo": "bar"}, "got .*foo.* at index .*Write numbers"),
-    "list": (np.array([1.0, 2.0]), "got .*1., 2..* at index .*Write numbers"),
+    "list": (np.array([1.0, 2.0]), "got .*1.0, 2.0.* at index .*Write numbers"),
     "record": (np.void(b"1"), "got .*void.* at index .*Take one field"),
     "complex": (1j, "got .*1j at index .*Take .real"),
     "NaT": (pd.NaT, "must be finite, got NaT at index .*Impute"),

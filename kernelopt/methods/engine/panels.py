@@ -102,7 +102,7 @@ class Panels(Provider):
         scaled = w * self.sizes / self.unit(w)
         weights = scaled if self.U is None else scaled @ self.U
         active, chosen = np.flatnonzero(weights), np.flatnonzero(scaled)
-        compiled(any_order=True)(combine_panels)(
+        compiled(combine_panels, any_order=True)(
             self._entries, self.width, active, weights[active], block[:held]
         )
         block[held:] = 0.0
@@ -116,7 +116,7 @@ class Panels(Provider):
         size, held = self._points.size, self._held
         wanted, found = np.zeros(size, dtype=bool), np.zeros((self.width, size))
         wanted[chosen] = True
-        compiled(any_order=True)(panel_images)(self._entries, self.width, c[:held], wanted, found)
+        compiled(panel_images, any_order=True)(self._entries, self.width, c[:held], wanted, found)
         found = self.sizes[:, None] * (found if self.U is None else self.U @ found)
         for start, K in self._rows(np.arange(self.m), held, size):
             stop = K.shape[2]

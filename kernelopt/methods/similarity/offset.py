@@ -10,6 +10,8 @@ intercept b: if `linear` is the linear coefficient of l less the predictions f, 
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from kernelopt.numerics.compiling import compiled
@@ -19,7 +21,7 @@ EPS = float(np.finfo(float).eps)
 MAX_ITERATIONS = 200  # a safeguard: the search ends earlier, at a small g' or an empty bracket
 
 
-@compiled(any_order=True)
+@partial(compiled, any_order=True)
 def box_maximum(
     nu: float, linear: Array, curvature: Array, lower: Array, upper: Array
 ) -> tuple[float, float, float, float]:

@@ -10,6 +10,8 @@ v_k = z_k / (d_k - mu). The roots are found as by LAPACK's dlaed4.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from kernelopt.numerics.compiling import compiled
@@ -37,7 +39,7 @@ def separated(spectrum: Array, s: Array) -> tuple[Array, Array]:
     return poles, s
 
 
-@compiled(any_order=True)
+@partial(compiled, any_order=True)
 def secular_sums(gaps: Array, squares: Array, eta: float, split: int) -> tuple[float, float, float, float]:
     """Return psi, psi', phi, phi' at eta, the two parts of sum_k squares_k / (gaps_k - eta).
 
@@ -122,7 +124,7 @@ def rational_step(f: float, psi_slope: float, phi_slope: float, a: float, b: flo
     return float(2 * constant / (linear + discriminant_root))
 
 
-@compiled(any_order=True)
+@partial(compiled, any_order=True)
 def secular_eigenvector(
     gaps: Array, eta: float, z: Array, poles: Array, u: Array, row: Array
 ) -> tuple[float, float, float]:
