@@ -289,3 +289,12 @@ def by_blocks(Ks, y, loss, bias, norm=2):
     lengths = cp.hstack([cp.norm2(v) for v in w])
     size = cp.norm(lengths, norm) if norm in (1, 2, np.inf) else cp.pnorm(lengths, norm, approx=False)
     return solved(cp.Problem(cp.Minimize(loss.expression(f, y) + cp.square(size) / 2)))
+
+
+def other(kind, *fields, **methods):
+    """An object whose methods are others; each is a function of the right object and its arguments."""
+
+    def bound(change):
+        return lambda self, *arguments: change(kind(*fields), *arguments)
+
+    return type("Other", (kind,), {name: bound(change) for name, change in methods.items()})(*fields)

@@ -24,6 +24,7 @@ from kernelopt.testing import (
 )
 from tests.every import every
 from tests.formulations.test_formulations import ENTRIES
+from tests.problems import other
 
 
 def points(rng):
@@ -185,15 +186,6 @@ OURS = [
 @pytest.mark.parametrize(("check", "ours", "stated"), OURS, ids=[repr(ours) for _, ours, _ in OURS])
 def test_our_losses_and_kernels_pass(check, ours, stated):
     assert len(check(ours).stated) == stated
-
-
-def other(kind, *fields, **methods):
-    """A loss whose methods are others; each is a function of the right methods and its arguments."""
-
-    def bound(change):
-        return lambda self, *arguments: change(kind(*fields), *arguments)
-
-    return type("Other", (kind,), {name: bound(change) for name, change in methods.items()})(*fields)
 
 
 def without_upper(right, alpha, y, weight=None):
