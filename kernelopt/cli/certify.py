@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelopt.cli.output import Output, number, progress, say
+from kernelopt.cli.output import Output, progress, say
 from kernelopt.cli.usage import Parser
 
 if TYPE_CHECKING:
@@ -31,8 +31,28 @@ LEGEND = (
     "error: of the claimed value, relative to the true one. gap: certified, from the solver's own point and "
     "multipliers. feas., compl.: largest violation, largest product of a multiplier with its slack."
 )
-FILE_HEADER = ("solver", "says", "claims", "lower", "upper", "gap", "s", "proof s")
-HEADER = ("solver", "problem", "says", "verdict", "value", "error", "gap", "feas.", "compl.", "s")
+FILE_COLUMNS = {
+    "solver": ("solver", ""),
+    "says": ("status", ""),
+    "claims": ("claimed", ".9g"),
+    "lower": ("lower", ".9g"),
+    "upper": ("upper", ".9g"),
+    "gap": ("gap", ".0e"),
+    "s": ("seconds", ".2f"),
+    "proof s": ("certificate_seconds", ".2f"),
+}
+COLUMNS = {
+    "solver": ("solver", ""),
+    "problem": ("problem", ""),
+    "says": ("status", ""),
+    "verdict": ("verdict", ""),
+    "value": ("value", ".6g"),
+    "error": ("error", ".0e"),
+    "gap": ("gap", ".0e"),
+    "feas.": ("infeasibility", ".0e"),
+    "compl.": ("complementarity", ".0e"),
+    "s": ("seconds", ".2f"),
+}
 
 
 def add_options(parser: Parser) -> None:
@@ -77,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
             rows += [row] if row is not None else []
     versions = {name: version(name) for name in ("kernelopt", "cvxpy", "numpy")}
     output.document({"versions": versions, "tolerance": TOLERANCE, "rows": [vars(row) for row in rows]})
-    output.table(HEADER, [cells(row) for row in rows], numbers=6)
+    output.rows(COLUMNS, map(shown, rows), numbers=6)
     output.line(LEGEND)
     counts = Counter(row.verdict for row in rows)
     summary = ", ".join(f"{count} {word}" for word, count in counts.most_common())
@@ -116,10 +136,7 @@ def check_file(options: argparse.Namespace) -> int:
     if options.save is not None:
         found.save(options.save)
     output.document({"file": options.file.name, "tolerance": options.tol, "rows": rows})
-    formats = ("", "", ".9g", ".9g", ".9g", ".0e", ".2f", ".2f")
-    keys = [key for key in rows[0] if key != "reason"]
-    cells = [[number(r[k], f) if f else str(r[k]) for k, f in zip(keys, formats, strict=True)] for r in rows]
-    output.table(FILE_HEADER, cells, numbers=6)
+    output.rows(FILE_COLUMNS, rows, numbers=6)
     for row in rows:
         if row["reason"]:
             output.line(f"{row['solver']}: {row['reason']}")
@@ -127,15 +144,6 @@ def check_file(options: argparse.Namespace) -> int:
     return 0 if all(row["gap"] <= options.tol or infeasible for row in rows) else 1
 
 
-def cells(row: ConformanceRow) -> list[str]:
-    """Return a row of the conformance suite as text."""
-    measures = (row.error, row.gap, row.infeasibility, row.complementarity)
-    return [
-        row.solver,
-        row.problem,
-        row.status,
-        row.verdict + (f": {row.why}" if row.why else ""),
-        number(row.value, ".6g"),
-        *(number(value, ".0e") for value in measures),
-        number(row.seconds, ".2f"),
-    ]
+def shown(row: ConformanceRow) -> dict[str, Any]:
+    """Return the entries of a row, with the reason behind the verdict."""
+    return vars(row) | {"verdict": row.verdict + (f": {row.why}" if row.why else "")}

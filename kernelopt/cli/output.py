@@ -6,10 +6,10 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from rich.console import Console
@@ -18,6 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from kernelopt.plain_tables import text_table
+
+Columns: TypeAlias = Mapping[str, tuple[str, str]]
+"""The columns of a table by their headings: the entry of each row, and its format."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,11 @@ class Output:
         for row in rows:
             drawn.add_row(*map(Text, row))
         console.print(drawn)
+
+    def rows(self, columns: Columns, rows: Iterable[Mapping[str, Any]], numbers: int = 0) -> None:
+        """Print the entries of rows as a table."""
+        cells = [[text_of(row.get(key), style) for key, style in columns.values()] for row in rows]
+        self.table([*columns], cells, numbers)
 
     def document(self, content: Mapping[str, Any]) -> None:
         """Print the document of `--json`."""
@@ -88,9 +96,10 @@ def check_out(parser: argparse.ArgumentParser, out: Path, *read: Path) -> None:
         parser.error(f"--out must not be a file that is read, got {out}")
 
 
-def number(value: float | None, style: str) -> str:
-    """Return a formatted number, or a dash where there is none."""
-    return "–" if value is None or math.isnan(value) else format(value, style)
+def text_of(value: Any, style: str) -> str:
+    """Return a formatted number, a dash where there is none, and text as it is."""
+    missing = value is None or (not isinstance(value, str) and math.isnan(value))
+    return "–" if missing else format(value, style)
 
 
 def progress() -> Progress:

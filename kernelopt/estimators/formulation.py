@@ -15,7 +15,7 @@ from kernelopt.comparisons import sample_triplets
 from kernelopt.errors import InputError, ParameterError
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.fitting import one_call
-from kernelopt.estimators.labels import TwoClassMixin
+from kernelopt.estimators.labels import MachineClassifier
 from kernelopt.grams import Grams
 from kernelopt.methods import Solution
 from kernelopt.records import Digest
@@ -113,7 +113,7 @@ WRAPPED = (  # the least that a formulation states; the pages of the documentati
 )
 
 
-class FormulationClassifier(TwoClassMixin, KernelEstimator):
+class FormulationClassifier(MachineClassifier, KernelEstimator):
     """Classifier of two classes by a formulation of the catalogue or by a function that makes one.
 
     Parameters
@@ -169,6 +169,7 @@ class FormulationClassifier(TwoClassMixin, KernelEstimator):
     ['a', 'b', 'b', 'a']
     """
 
+    two_classes = True
     fitted_forms = KernelEstimator.fitted_forms | {"classes_": Any, "_labels_checksum": Digest}
 
     def __init__(

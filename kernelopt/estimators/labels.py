@@ -239,9 +239,3 @@ class MachineClassifier(ScoredMixin, ClassifierMixin):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = not self.two_classes
         return tags
-
-
-class TwoClassMixin(MachineClassifier):
-    """A classifier of two classes."""
-
-    two_classes = True

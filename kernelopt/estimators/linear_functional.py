@@ -13,7 +13,7 @@ from kernelopt.catalog import Formulation
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.fitting import one_call
 from kernelopt.estimators.formulation import built
-from kernelopt.estimators.labels import ScoredMixin, TwoClassMixin, read_targets
+from kernelopt.estimators.labels import MachineClassifier, ScoredMixin, read_targets
 from kernelopt.grams import Grams
 from kernelopt.records import Digest
 from kernelopt.validation import Array
@@ -139,7 +139,7 @@ class LinearFunctionalMKLRegressor(ScoredMixin, RegressorMixin, LinearFunctional
         return self.sum_of_functions(X)
 
 
-class LinearFunctionalMKLClassifier(TwoClassMixin, LinearFunctionalMKL):
+class LinearFunctionalMKLClassifier(MachineClassifier, LinearFunctionalMKL):
     """Classifier of two classes by `LinearFunctionalMKL`, whose parameters and attributes it has.
 
     Examples
@@ -151,6 +151,7 @@ class LinearFunctionalMKLClassifier(TwoClassMixin, LinearFunctionalMKL):
     ['a', 'b']
     """
 
+    two_classes = True
     fitted_forms = LinearFunctionalMKL.fitted_forms | {"classes_": Any}
 
     @one_call

@@ -13,7 +13,7 @@ from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.fitting import one_call
 from kernelopt.estimators.formulation import built
-from kernelopt.estimators.labels import TwoClassMixin
+from kernelopt.estimators.labels import MachineClassifier
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.grams import Grams
 from kernelopt.numerics.decompositions import eigenpairs, eigenvalues, pseudoinverse
@@ -22,7 +22,7 @@ from kernelopt.validation import Array
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SimilarityClassifier(TwoClassMixin, KernelEstimator):
+class SimilarityClassifier(MachineClassifier, KernelEstimator):
     r"""Classifier of two classes from an indefinite similarity matrix.
 
     It solves, with the eigenvectors V and eigenvalues lambda of the similarities S,
@@ -79,6 +79,7 @@ class SimilarityClassifier(TwoClassMixin, KernelEstimator):
     ['a', 'a', 'b', 'b']
     """
 
+    two_classes = True
     kernels: ClassVar[None] = None  # type: ignore[misc]
     normalize: ClassVar[str] = "none"  # type: ignore[misc]
     random_state: ClassVar[None] = None  # type: ignore[misc]

@@ -13,7 +13,7 @@ from kernelopt.errors import InputError
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.fitting import one_call
 from kernelopt.estimators.formulation import built
-from kernelopt.estimators.labels import TwoClassMixin
+from kernelopt.estimators.labels import MachineClassifier
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.grams import Grams
 from kernelopt.kernels import as_strings
@@ -28,7 +28,7 @@ FORMULATIONS = {
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
+class TransductiveKernelClassifier(MachineClassifier, KernelEstimator):
     r"""Classifier of two classes whose kernel matrix is learned on labelled and unlabelled samples.
 
     It solves, over all N samples, where the first n have labels,
@@ -81,6 +81,7 @@ class TransductiveKernelClassifier(TwoClassMixin, KernelEstimator):
     ['a', 'b']
     """
 
+    two_classes = True
     fitted_forms = KernelEstimator.fitted_forms | {
         "classes_": Any,
         "_labels_checksum": Digest,

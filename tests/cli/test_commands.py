@@ -64,11 +64,12 @@ def test_tables_fit_a_terminal_of_eighty_columns(monkeypatch, capsys):
         verdict="refuted", why="claims 1, outside of [2, 3]", **dict.fromkeys(measures, 1.23456e-7),
     )  # fmt: skip
     row = rows.Row("column-generation", 0.97, 2.0, plain=0.96, value=134.7655)
-    for header, line, said in (
-        (demo.HEADER, demo.cells("Pereverzyev, Tkachenko: LFS", row), ("134.766", "score", "2.00")),
-        (certify.HEADER, certify.cells(verdict), ("1.23456e-07", "12.30")),
+    learned = demo.document("Pereverzyev, Tkachenko: LFS", row)
+    for columns, line, said in (
+        (demo.COLUMNS, learned, ("134.766", "score", "2.00")),
+        (certify.COLUMNS, certify.shown(verdict), ("1.23456e-07", "12.30", "refuted")),
     ):
-        output.Output().table(header, [line], numbers=6)
+        output.Output().rows(columns, [line], numbers=6)
         printed = capsys.readouterr().out
         assert all(part in printed for part in said)
         assert max(len(Text.from_ansi(text).plain) for text in printed.splitlines()) <= 80

@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelopt.cli.output import Output, check_out, number, say
+from kernelopt.cli.output import Output, check_out, say
 from kernelopt.cli.usage import Parser
 from kernelopt.running import Call
 
@@ -22,7 +22,16 @@ if TYPE_CHECKING:
     from kernelopt.cli.demo.rows import Row
 
 GAP_TOLERANCE = 1e-5  # relative: of every solve of the demo, and of its exit status
-HEADER = ("learned", "method", "value", "lower", "gap", "s", "score", "plain")
+COLUMNS = {
+    "learned": ("title", ""),
+    "method": ("method", ""),
+    "value": ("value", "#.6g"),
+    "lower": ("lower", "#.6g"),
+    "gap": ("gap", ".0e"),
+    "s": ("seconds", ".2f"),
+    "score": ("score", ".3f"),
+    "plain": ("plain", ".3f"),
+}
 LEGEND = (
     "value: an upper bound of the optimum, which is at least lower; each formulation has its own objective. "
     "score: the accuracy on test points. plain: the score without learning a kernel, by the mean of the "
@@ -64,7 +73,8 @@ def run(options: argparse.Namespace) -> int:
     if call.interrupted:  # by a handler of the caller's own
         raise KeyboardInterrupt
     largest = max(row.solution.gap for row in rows.values() if row.solution is not None)
-    output.table(HEADER, [cells(*item) for item in rows.items()], numbers=6)
+    documents = [document(title, row) for title, row in rows.items()]
+    output.rows(COLUMNS, documents, numbers=6)
     output.line(LEGEND)
     if figure is not None:
         from kernelopt.cli.demo.figure import save_figure
@@ -72,7 +82,6 @@ def run(options: argparse.Namespace) -> int:
         save_figure(rows, list(data.kernels), figure)
         output.line(f"figure: {figure}")
     output.line(f"{time.perf_counter() - started:.0f} s; largest certified gap {largest:.1e}")
-    documents = [document(title, row) for title, row in rows.items()]
     shown = figure and str(figure)
     output.document({"kernels": list(data.kernels), "rows": documents, "figure": shown})
     if largest > GAP_TOLERANCE:
@@ -91,13 +100,6 @@ def figure_path(options: argparse.Namespace) -> Path:
         wrong(f"--out must be a .png file or an existing folder, got {out}")
     check_out(options.parser, path)
     return path
-
-
-def cells(title: str, row: Row) -> list[str]:
-    """Return a row as text."""
-    lower, gap = getattr(row.solution, "lower", None), getattr(row.solution, "gap", None)
-    values = (row.value, lower, gap, row.seconds, row.score, row.plain)
-    return [title, row.method, *map(number, values, ("#.6g", "#.6g", ".0e", ".2f", ".3f", ".3f"))]
 
 
 def document(title: str, row: Row) -> dict[str, Any]:
