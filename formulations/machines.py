@@ -1,15 +1,24 @@
-"""Machines over several kernels: written out, and the weights with which they combine the kernels."""
+"""Machines over several kernels: losses, machines written out, and the weights that combine the kernels."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
 
 import kernelopt as ko
-from kernelopt.extend import Array
+from kernelopt.extend import Array, shown
+
+
+def as_loss(loss: Any, hint: str = "Create one first.") -> ko.Loss:
+    """Return a loss as it is, or raise an error whose last sentence is `hint`."""
+    if not isinstance(loss, ko.Loss):
+        raise ko.errors.ParameterError(
+            f"loss must be a loss such as kernelopt.hinge(1.0), got {shown(loss)}. {hint}"
+        )
+    return loss
 
 
 def machine_weights(risk: ko.Risk) -> cp.Expression:

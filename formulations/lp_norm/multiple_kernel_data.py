@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelopt as ko
-from formulations.losses import as_loss
-from formulations.machines import Explicit, written_out
+from formulations.machines import Explicit, as_loss, written_out
 from kernelopt.extend import Array, as_grams, boolean
 
 HINGE = ko.hinge(1.0)

@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.losses import as_loss
 from formulations.lp_norm.multiple_kernel_data import (
     HINGE,
     DualOverAlpha,
@@ -31,6 +30,7 @@ from formulations.lp_norm.multiple_kernel_data import (
     formulation,
     multiple_kernel_data,
 )
+from formulations.machines import as_loss
 from kernelopt.extend import exponent, norms, positive, shown
 
 NEARLY_ZERO = 1e-12  # half a squared norm below this share of the value is rounding of a solver

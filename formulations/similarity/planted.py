@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -100,17 +99,12 @@ def of_one(
     return planted(formulation, m.risk + rho * cost(K, S, L), m.alpha, K=K)
 
 
-class Parts(NamedTuple):
-    """Optimal kernels K_i of one trace, with K_i z = gamma_i g_i, for a machine of several kernels."""
+def parts(
+    rng: np.random.Generator, knobs: Knobs, m: Machine
+) -> tuple[Array, list[Array], list[Array], float]:
+    """Return gamma_i, kernels of one trace whose machine is the given one, their null vectors, the trace.
 
-    shares: Array
-    kernels: list[Array]
-    null: list[Array]  # a unit vector of the null space of each kernel
-    trace: float
-
-
-def parts(rng: np.random.Generator, knobs: Knobs, m: Machine) -> Parts:
-    """Return kernels whose machine is the given one; each counts as often as it has duplicates.
+    Each counts as often as it has duplicates.
 
     The images g_i = K_i z have z'g_i = gamma_i^2 z'g and sum_i g_i / gamma_i = g, so that gamma_i is optimal:
     gamma_i is proportional to the root of z'K_i z. Duplicates divide it equally.
@@ -129,7 +123,7 @@ def parts(rng: np.random.Generator, knobs: Knobs, m: Machine) -> Parts:
         frame, _ = np.linalg.qr(np.column_stack([m.z, u]))
         rest = np.eye(m.z.size) - frame @ frame.T
         kernels.append(K + rest * (trace - float(np.trace(K))) / (m.z.size - 2))
-    return Parts(share / counts, kernels, [u for _, u in pairs], trace)
+    return share / counts, kernels, [u for _, u in pairs], trace
 
 
 def of_several(rng: np.random.Generator, knobs: Knobs, *, fidelity: Fidelity = "frobenius") -> Planted:
@@ -147,17 +141,17 @@ def of_several(rng: np.random.Generator, knobs: Knobs, *, fidelity: Fidelity = "
             "'squared_frobenius'."
         )
     m = machine(rng, ko.hinge(1.0), knobs)
-    made = parts(rng, knobs, m)
-    W = [slopes(knobs, m.z, u, 0.1, g) for u, g in zip(made.null, made.shares, strict=True)]
+    shares, kernels, null, trace = parts(rng, knobs, m)
+    W = [slopes(knobs, m.z, u, 0.1, g) for u, g in zip(null, shares, strict=True)]
     length = max(float(np.linalg.norm(w)) for w in W)
     distance, S, rho = rng.uniform(0.5, 2.0, 1), [], 0.0
-    for K, w in zip(made.kernels, W, strict=True):
+    for K, w in zip(kernels, W, strict=True):
         (found,), rho = along(K, widened(w, length), distance, L)
         S.append(found)
     stack = np.array(S)[knobs.owners]
-    formulation = kernel_per_similarity(stack, m.y, rho=rho, trace=made.trace, fidelity=L)
-    distances = sum(cost(made.kernels[k], stack[i : i + 1], L) for i, k in enumerate(knobs.owners))
-    point = {f"K{i}": made.kernels[k] for i, k in enumerate(knobs.owners)}
+    formulation = kernel_per_similarity(stack, m.y, rho=rho, trace=trace, fidelity=L)
+    distances = sum(cost(kernels[k], stack[i : i + 1], L) for i, k in enumerate(knobs.owners))
+    point = {f"K{i}": kernels[k] for i, k in enumerate(knobs.owners)}
     return planted(formulation, m.risk + rho * distances, m.alpha, **point)
 
 
@@ -177,9 +171,9 @@ def of_spectral(rng: np.random.Generator, knobs: Knobs) -> Planted:
     """
     loss = ko.squared_hinge(1.0)
     m, rho = machine(rng, loss, knobs), 5.0
-    made = parts(rng, knobs, m)
+    shares, kernels, _, trace = parts(rng, knobs, m)
     S, spectra, distances = [], [], []
-    for K, share in zip(made.kernels, made.shares, strict=True):
+    for K, share in zip(kernels, shares, strict=True):
         mu, V = np.linalg.eigh(K)
         mu = np.where(mu > 1e-9 * mu[-1], mu, 0.0)  # the others are zero up to rounding
         zeta = np.where(mu > 0, 0.0, 0.0 if knobs.degenerate else 1.0 + np.arange(mu.size))
@@ -190,7 +184,7 @@ def of_spectral(rng: np.random.Generator, knobs: Knobs) -> Planted:
         distances.append(float((move**2).sum()))
     stack = np.array([(s + s.T) / 2 for s in S])[knobs.owners]
     formulation = restricted_spectral(
-        stack, m.y, rho=rho, trace=made.trace, fidelity="squared_frobenius", loss=loss
+        stack, m.y, rho=rho, trace=trace, fidelity="squared_frobenius", loss=loss
     )
     value = m.risk + rho * float(np.array(distances)[knobs.owners].sum())
     point = {f"mu{i}": spectra[k] for i, k in enumerate(knobs.owners)}

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.losses import as_loss
+from formulations.machines import as_loss
 from kernelopt.extend import Array, as_fidelity, as_float_array, as_grams, positive, shown
 
 Function: TypeAlias = Callable[[cp.Expression], cp.Expression]

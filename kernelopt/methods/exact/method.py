@@ -42,15 +42,26 @@ from kernelopt.structure.zero_weights import all_zero_weights, equations_of
 from kernelopt.threads import quietly
 from kernelopt.validation import Array, boolean
 
-# A semidefinite problem is tried only up to this predicted time (an hour) and memory (that of a laptop),
-# unless a larger time limit or another memory is given.
-LARGEST_SECONDS = 3600.0
-LARGEST_MEMORY = 16e9  # bytes
-SOLVER_SHARE = 0.8  # of the time left, which is the time limit of a solver; the certificate has the rest
-VANISHED = 1e-12  # f counts as zero if its squared norm is below this share of the value
-EQUAL_GAPS = 1e-8  # relative gaps that differ by less count as equal: the accuracy of a conic solver
 IMPOSSIBLE = ("infeasible", "unbounded")  # parts of the status of a solver
 REMEDY = "Give kernelopt.solve another solver=, or accept the bounds."
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Limits of the problems that are tried, and relative sizes.
+
+    A semidefinite problem is tried only up to this predicted time and memory, unless a larger time limit or
+    another memory is given.
+    """
+
+    largest_seconds: float = 3600.0
+    largest_memory: float = 16e9  # bytes, the memory of a laptop
+    solver_share: float = 0.8  # of the time left: the time limit of a solver; the certificate has the rest
+    vanished: float = 1e-12  # f counts as zero if its squared norm is below this share of the value
+    equal_gaps: float = 1e-8  # relative gaps that differ by less count as equal: the accuracy of a solver
+
+
+SETTINGS = Settings()
 
 
 @dataclass(frozen=True)
@@ -111,7 +122,7 @@ class Exact(Method):
 
     def attempts(self, structure: Structure, expansion: Expansion, control: Control) -> list[SolverAttempt]:
         """Return the solvers to try, with their options."""
-        limit = None if np.isinf(control.remaining) else SOLVER_SHARE * control.remaining
+        limit = None if np.isinf(control.remaining) else SETTINGS.solver_share * control.remaining
         linear, cones = expansion.problem.is_lp(), size(structure).cones
         attempts = ladder(linear=linear, cones=cones, solver=self.solver, time_limit=limit)
         return [replace(r, options={**r.options, **(self.solver_options or {})}) for r in attempts]
@@ -119,8 +130,8 @@ class Exact(Method):
 
 def check_size(expected: Size, control: Control) -> None:
     """Raise `MethodError` for a semidefinite problem whose predicted time or memory is too large."""
-    most_seconds = max(LARGEST_SECONDS, control.time_limit or 0.0)
-    most_memory = LARGEST_MEMORY if control.memory is None else control.memory
+    most_seconds = max(SETTINGS.largest_seconds, control.time_limit or 0.0)
+    most_memory = SETTINGS.largest_memory if control.memory is None else control.memory
     if expected.order and (expected.seconds > most_seconds or expected.memory > most_memory):
         raise MethodError(
             f"a semidefinite problem of order {expected.order} needs about {expected.seconds:.0f} s and "
@@ -328,7 +339,7 @@ def with_equal_weights(structure: Structure, certificate: Certificate) -> Certif
         return certificate
     alpha = certificate.alphas[0]
     form = float((read.reach * read.start) @ read.grams.forms(alpha))
-    if form > VANISHED * max(abs(certificate.upper), certificate.floor):
+    if form > SETTINGS.vanished * max(abs(certificate.upper), certificate.floor):
         return certificate
     equal = certificate_at(structure, read.point(read.reach * read.start), [[alpha]])
-    return equal if equal.gap <= certificate.gap + EQUAL_GAPS else certificate
+    return equal if equal.gap <= certificate.gap + SETTINGS.equal_gaps else certificate
