@@ -62,11 +62,7 @@ def same(one, two, weights):
 @few
 @given(problems(), criteria, both)
 def test_what_does_not_change_the_value(problem, criterion, weights):
-    """All at once, and each alone in test_qcqp.py.
-
-    Kernels in other units, one of them twice, a zero kernel, kernels and points in another order, and the
-    classes renamed.
-    """
+    """Kernels in other units, one of them twice, a zero kernel, another order, and the classes renamed."""
     Ks, y, rng = problem
     n, N = y.size, len(Ks[0])
     scaled = 10 ** rng.uniform(-1, 1, (len(Ks), 1, 1)) * Ks
