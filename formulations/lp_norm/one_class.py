@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -90,8 +90,7 @@ def one_class(
     p, stack = exponent(p), as_grams(grams)
     data = multiple_kernel_data(stack, None, ko.one_class(1 / (share * stack.n_points)))
     problem = Outliers(data, block_exponent(p), largest_rho(data, p), share)
-    explicit = problem.explicit
-    theta = optimal_weights_at(data, explicit.lengths, p)
+    theta = optimal_weights_at(data, problem.explicit.lengths, p)
 
     return Offset(
         name="lp_norm.one_class",
@@ -101,8 +100,6 @@ def one_class(
         dual=partial(dual, data, p),
         claim="equal",
         reference=f"{PAPER}, section 3.5",
-        fit=explicit.fit,
-        share=share,
     )
 
 
@@ -111,16 +108,15 @@ class Offset(ko.Formulation):
     """The nu form, whose intercept is - rho."""
 
     problem: Outliers
-    fit: cp.Constraint = field(kw_only=True)
-    share: float = field(kw_only=True)
 
     def machine(self) -> tuple[Array, float] | None:
         """Return the alpha of the lower bound; None where a call was ended before there was a multiplier."""
-        if self.fit.dual_value is None:
+        (fit,) = self.problem.constraints
+        if fit.dual_value is None:
             return None
-        alpha = self.problem.in_set(self.fit.dual_value)
+        alpha = self.problem.in_set(fit.dual_value)
         alpha /= alpha.sum()
-        return alpha, -threshold(np.asarray(self.kernel.value) @ alpha, self.share)
+        return alpha, -threshold(np.asarray(self.kernel.value) @ alpha, self.problem.share)
 
 
 def dual(data: MultipleKernelData, p: float) -> cp.Problem:

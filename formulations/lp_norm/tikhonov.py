@@ -33,6 +33,7 @@ from formulations.lp_norm.multiple_kernel_data import (
 from formulations.machines import as_loss
 from kernelopt.extend import exponent, norms, positive, shown
 
+LEARNED = "Pass the one that was learned with."
 NEARLY_ZERO = 1e-12  # half a squared norm below this share of the value is rounding of a solver
 
 
@@ -149,7 +150,7 @@ def ivanov_from_tikhonov(solution: ko.Solution, *, p: float, loss: ko.Loss) -> I
     """
     check_machine(solution)
     tau = norms.lp_length(np.asarray(solution.weights), exponent(p))
-    return Ivanov(learned_loss(loss).scaled(tau), tau)
+    return Ivanov(as_loss(loss, LEARNED).scaled(tau), tau)
 
 
 def tikhonov_from_ivanov(solution: ko.Solution, *, loss: ko.Loss, tau: float = 1.0) -> Tikhonov:
@@ -182,12 +183,7 @@ def tikhonov_from_ivanov(solution: ko.Solution, *, loss: ko.Loss, tau: float = 1
     """
     half = check_machine(solution)
     tau = positive(tau, "tau")
-    return Tikhonov(learned_loss(loss).scaled(1 / tau), half / (2 * tau**3), tau)
-
-
-def learned_loss(loss: Any) -> ko.Loss:
-    """Return the loss that a solution was learned with, checked."""
-    return as_loss(loss, "Pass the one that was learned with.")
+    return Tikhonov(as_loss(loss, LEARNED).scaled(1 / tau), half / (2 * tau**3), tau)
 
 
 def check_machine(solution: Any) -> float:

@@ -86,7 +86,6 @@ def active_set(K: Array, curve: Curve, bias: bool, a: Array, boundary: float) ->
     if not free.any():
         return None
     x = np.where(high, curve.upper, np.where(low, curve.lower, 0.0))
-    x[free | flat] = 0.0
     M = K[np.ix_(free, free)] + np.diag(curve.curvature[free])
     right = (curve.linear - curve.l1 * np.sign(a) - K @ x)[free]
     if bias:

@@ -90,21 +90,19 @@ def smo_pairs(
                     i, steepest = k, slope
         if i < 0:
             return 0.0
-        j, largest, violation = -1, 0.0, 0.0
+        j, largest, violation, newton = -1, 0.0, 0.0, 0.0
         for k in range(n):
             if a[k] > lower[k]:
                 excess = g[k] + (l1[k] if a[k] > 0 else -l1[k]) - steepest
                 if excess > 0:
                     violation = max(violation, excess)
-                    curvature_ij = K[i, i] + K[k, k] - 2 * K[i, k] + curvature[i] + curvature[k]
-                    decrease = excess * excess / max(curvature_ij, SMALLEST_CURVATURE)
-                    if decrease > largest:
-                        j, largest = k, decrease
+                    bend = K[i, i] + K[k, k] - 2 * K[i, k] + curvature[i] + curvature[k]
+                    step = excess / max(bend, SMALLEST_CURVATURE)
+                    if excess * step > largest:
+                        j, largest, newton = k, excess * step, step
         if j < 0 or violation <= tol:
             return violation
-        excess = g[j] + (l1[j] if a[j] > 0 else -l1[j]) - steepest
-        curvature_ij = K[i, i] + K[j, j] - 2 * K[i, j] + curvature[i] + curvature[j]
-        step = min(excess / max(curvature_ij, SMALLEST_CURVATURE), upper[i] - a[i], a[j] - lower[j])
+        step = min(newton, upper[i] - a[i], a[j] - lower[j])
         if l1[i] > 0 and a[i] < 0:
             step = min(step, -a[i])
         if l1[j] > 0 and a[j] > 0:

@@ -82,7 +82,10 @@ def unique_on_ball(ball: BallProblem, certificate: Certificate) -> bool | None:
     theta = ball.weights({variable.id: value for variable, value in certificate.point.items()})
     machines, w = certificate.machines, theta / ball.reach
     total = ball.total(np.array([ball.reach * ball.whole.forms(each.alpha) for each in machines]))
-    rounding = VANISHED * ball.total(np.array([largest_forms(ball, each.alpha) for each in machines]))
+    # Upper bounds (sum_i sqrt(K_m,ii) |alpha_i|)^2 of the forms
+    roots = np.sqrt(np.maximum(ball.whole.diagonals[:, : ball.n], 0.0))
+    largest = np.array([ball.reach * (roots @ np.abs(each.alpha)) ** 2 for each in machines])
+    rounding = VANISHED * ball.total(largest)
     distance = (certificate.upper - certificate.lower) / ball.factor
     if np.isinf(ball.p):
         if (w**2 * total > 2 * distance + rounding).all():
@@ -104,12 +107,6 @@ def unique_on_ball(ball: BallProblem, certificate: Certificate) -> bool | None:
     used = near & (w > tolerance * w.max())
     unused = ~used & (total >= (1 - ACTIVE) * total.max())
     return False if directions_exist(*(images(ball, machines, which) for which in (used, unused))) else None
-
-
-def largest_forms(ball: BallProblem, alpha: Array) -> Array:
-    """Return upper bounds (sum_i sqrt(K_m,ii) |alpha_i|)^2 of the forms of the scaled kernels, shape (m,)."""
-    roots = np.sqrt(np.maximum(ball.whole.diagonals[:, : ball.n], 0.0))
-    return np.asarray(ball.reach * (roots @ np.abs(alpha)) ** 2)
 
 
 def equations(

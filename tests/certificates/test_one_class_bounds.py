@@ -132,7 +132,7 @@ def test_a_rough_candidate_without_a_multiplier_has_near_bounds(p):
     best = formulation.solve("exact", tol=1e-8)
     variables = formulation.problem.variables()
     rough = {v: v.value + 5e-5 * rng.normal(size=v.shape) for v in variables}
-    formulation.fit.save_dual_value(None)
+    formulation.problem.constraints[0].save_dual_value(None)
     found = ko.certify(formulation.problem, rough)
     assert found.lower <= best.upper and best.lower <= found.upper
     assert found.gap <= 1e-3 and found.point.keys() == set(variables)
@@ -166,7 +166,7 @@ def test_alpha_is_that_of_the_bound_whatever_multiplier_a_solver_left():
         formulation = lp_norm.one_class([np.eye(n)], p=2, nu=1.0)
         found = formulation.solve("exact")
         assert found.solver == "CLARABEL"  # the first attempt: it fails where the objective's unit is misread
-        formulation.fit.save_dual_value(np.zeros(n))
+        formulation.problem.constraints[0].save_dual_value(np.zeros(n))
         assert formulation.machine()[0] == pytest.approx(np.full(n, 1 / n), rel=1e-6)
         assert found.alpha == pytest.approx(np.full(n, 1 / n), rel=1e-6)
         assert found.intercept == pytest.approx(-1 / n, rel=1e-6)

@@ -40,25 +40,16 @@ def excess(curve: Curve, t: Array) -> Array:
     return np.maximum(up, down)
 
 
-def largest_excess(curves: Sequence[Curve], t: Array) -> Array:
-    """Return the largest excess of each point over the risks, in units of the mean distance from the targets.
-
-    `t` has the predictions of each risk in a row.
-    """
-    sizes = [float(np.mean(np.abs(curve.linear - row))) or 1.0 for curve, row in zip(curves, t, strict=True)]
-    each = zip(curves, t, sizes, strict=True)
-    return np.asarray(np.max([excess(curve, row) / size for curve, row, size in each], axis=0))
-
-
 def next_points(curves: Sequence[Curve], t: Array, alpha: Array, points: Index) -> Index:
     """Return the working set after a check of all predictions t: the points that remain come first.
 
     Points whose alpha is zero and that are clearly inside the interval are dropped, if that is so for every
-    risk. The points outside it are added, those farthest outside first. `t` and `alpha` have one row for each
-    risk.
+    risk. The points outside it are added, those farthest outside first. Distances are in units of the mean
+    distance of predictions from the targets. `t` and `alpha` have one row for each risk.
     """
-    n = t.shape[1]
-    outside = largest_excess(curves, t)
+    n, pairs = t.shape[1], list(zip(curves, t, strict=True))
+    sizes = [float(np.mean(np.abs(curve.linear - row))) or 1.0 for curve, row in pairs]
+    outside = np.max([excess(*pair) / size for pair, size in zip(pairs, sizes, strict=True)], axis=0)
     kept = points[(alpha[:, points] != 0).any(axis=0) | (outside[points] > -SETTINGS.dropped)]
     others = np.setdiff1d(np.arange(n), points)
     violating = others[outside[others] > SETTINGS.added]
