@@ -11,7 +11,7 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from kernelopt.certificates.boxes import attribute_box, without_attributes
+from kernelopt.certificates.conic.stated import without_attributes
 from kernelopt.errors import FileError, InputError
 from kernelopt.files import replacing
 from kernelopt.structure.affine import affine
@@ -211,8 +211,7 @@ def write_sdpa(problem: cp.Problem, path: str | os.PathLike[str]) -> None:
     check_values(problem)
     file_path = as_path(path, "path")
     structure = Structure(problem)
-    boxes = {v.id: attribute_box(v) for v in structure.variables}
-    plain = without_attributes(structure.lifted, list(structure.variables), boxes).problem
+    plain = without_attributes(structure.lifted, structure.variables).problem
     variables = [v for v in plain.variables() if v.size]
     blocks: list[tuple[int, Any]] = []
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
-from cvxpy.atoms.affine.wraps import nonneg_wrap
 
 from kernelopt.numerics.ball import Ball
 from kernelopt.structure.affine import flat
 from kernelopt.structure.attributes import stated_bounds
 from kernelopt.structure.structure import Structure
-from kernelopt.structure.trees import copied_problem
 from kernelopt.structure.zero_weights import all_zero_weights
 from kernelopt.validation import Array
 
@@ -82,71 +79,3 @@ def entry_bounds(variable: cp.Variable, box: Box) -> list[cp.Constraint]:
             entries = cp.reshape(variable, (variable.size,), order="F")[chosen]
             constraints.append(side * (entries - bound[chosen]) >= 0)
     return constraints
-
-
-class WithoutAttributes(NamedTuple):
-    """A problem whose variables have no attributes, equivalent to a user's problem."""
-
-    problem: cp.Problem
-    variables: dict[int, cp.Variable]  # by the user's variable id; of a symmetric variable its upper triangle
-    boxes: Boxes  # of the new variables
-
-
-def is_triangular(variable: cp.Variable) -> bool:
-    """Whether `without_attributes` represents a matrix variable by its upper triangle."""
-    return any(variable.attributes[name] for name in ("PSD", "NSD", "symmetric"))
-
-
-def entries(variable: cp.Variable, value: Array) -> Array:
-    """Return the entries of a value in the representation of `without_attributes`."""
-    found: Array = value[np.triu_indices(len(value))] if is_triangular(variable) else flat(value)
-    return found
-
-
-def whole(variable: cp.Variable, entries: Array) -> Array:
-    """Return the value of a variable from its entries, the inverse of `entries`."""
-    values = duplication(variable.shape[0]) @ entries if is_triangular(variable) else entries
-    return np.reshape(values, variable.shape, order="F")
-
-
-def duplication(order: int) -> sp.csc_array:
-    """Return the duplication matrix: from an upper triangle to the symmetric matrix, flattened by columns."""
-    rows, columns = np.triu_indices(order)
-    index = np.zeros((order, order), dtype=int)
-    index[rows, columns] = index[columns, rows] = np.arange(rows.size)
-    return sp.csc_array((np.ones(order**2), (np.arange(order**2), index.ravel(order="F"))))
-
-
-def without_attributes(problem: cp.Problem, variables: list[cp.Variable], boxes: Boxes) -> WithoutAttributes:
-    """Return the problem on variables without attributes, with constraints that state the attributes."""
-    substitutes: dict[int, Any] = {}
-    stand_ins: dict[int, cp.Variable] = {}
-    new_boxes = dict[int, Box]()
-    constraints: list[cp.Constraint] = []
-    for variable in variables:
-        attributes = variable.attributes
-        box = boxes[variable.id]
-        if is_triangular(variable):
-            order = variable.shape[0]
-            rows, columns = np.triu_indices(order)
-            stand_in = cp.Variable(rows.size, name=variable.name())
-            whole = cp.reshape(duplication(order) @ stand_in, (order, order), order="F")
-            if attributes["PSD"]:
-                constraints.append((whole >> 0).set_label(f"{variable.name()} >> 0"))
-            if attributes["NSD"]:
-                constraints.append((whole << 0).set_label(f"{variable.name()} << 0"))
-            entries = rows + columns * order
-        else:
-            stand_in = cp.Variable(variable.shape, name=variable.name())
-            # cvxpy needs the sign for its convexity rules: cp.square(cp.max(theta)) needs theta >= 0.
-            whole = nonneg_wrap(stand_in) if variable.is_nonneg() else stand_in
-            entries = np.arange(variable.size)
-        box = Box(box.lower[entries], box.upper[entries])
-        declared = attribute_box(variable)
-        constraints += entry_bounds(stand_in, Box(declared.lower[entries], declared.upper[entries]))
-        substitutes[id(variable)] = whole
-        stand_ins[variable.id] = stand_in
-        new_boxes[stand_in.id] = box
-    copy = copied_problem(problem, substitutes)
-    stripped = cp.Problem(copy.objective, [*copy.constraints, *constraints])
-    return WithoutAttributes(stripped, stand_ins, new_boxes)

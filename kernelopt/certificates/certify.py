@@ -192,7 +192,7 @@ def certificate_at(
         evaluator = Evaluator(structure, given)
         feasible_set = FeasibleSet(evaluator, conic, cones)
         residuals = {} if start is None else feasible_set.at(start)
-        point, remaining = feasible_set.nearest(start)
+        point, remaining = feasible_set.nearest(start, residuals)
         assumed = feasible_set.remark if point is not None else ""
         computed = assumption(structure) if point is not None else ""
         attained, choices = structure.sign * np.inf, list(choices)

@@ -12,6 +12,7 @@ from kernelopt.certificates.boxes import known_boxes
 from kernelopt.certificates.certificate import Certificate
 from kernelopt.certificates.certify import certificate_at
 from kernelopt.certificates.conic.multipliers import conic_bound
+from kernelopt.certificates.conic.stated import without_attributes
 from kernelopt.certificates.statements.conflicts import Conflict, conflict
 from kernelopt.conic.ladder import AttemptResult, ladder, run_solver
 from kernelopt.errors import InfeasibleError, KerneloptError, SolverError, Stopped, UnboundedError
@@ -20,7 +21,7 @@ from kernelopt.structure.enclosure import violation
 from kernelopt.structure.expansion import expand
 from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.structure.trees import constraint_names, nodes, short
-from kernelopt.structure.units import units
+from kernelopt.structure.units import units, variable_units
 from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
@@ -102,8 +103,8 @@ def raise_if_impossible(structure: Structure, explicit: cp.Problem, tried: Attem
     if tried.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
         feasibility = cp.Problem(cp.Minimize(0), [c.copy() for c in explicit.constraints])
         read = Structure(feasibility)
-        boxes = known_boxes(read)
-        bound = conic_bound(read.lifted, list(read.variables), boxes, units=units(read).variables)
+        boxes, plain = known_boxes(read), without_attributes(read.lifted, read.variables)
+        bound = conic_bound(plain, read.variables, boxes, units=variable_units(read))
         if bound.ray is not None:
             raise contradiction(structure, bound.ray)
     elif tried.status in (cp.UNBOUNDED, cp.UNBOUNDED_INACCURATE):

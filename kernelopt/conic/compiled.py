@@ -52,12 +52,19 @@ def flat_dual(values: Any) -> Array:
     return np.concatenate([np.ravel(np.asarray(part, dtype=float)) for part in parts])
 
 
+def saved_dual(constraint: cp.Constraint, raw: Any) -> Array | None:
+    """Return the dual value that a constraint would have from the answer of a solver; it is not changed."""
+    copy = constraint.copy()
+    if raw is not None:
+        copy.save_dual_value(raw)
+    return None if raw is None or copy.dual_value is None else flat_dual(copy.dual_value)
+
+
 def dual_rows(problem: cp.Problem, form: Compiled) -> list[DualRows | None]:
     """Return for each constraint where its dual value stands in the multiplier z of the form for Clarabel.
 
     cvxpy inverts two answers of a solver, z = (1, 1, ...) and z = (1, 2, ...). The dual value of the first is
-    the scale, and the quotient of both is the row. The dual values of the problem are overwritten. None
-    stands for constraints without a dual value.
+    the scale, and the quotient of both is the row. None stands for constraints without a dual value.
     """
     m = form.data["b"].size
     found = list[list[Array | None]]()
@@ -72,12 +79,7 @@ def dual_rows(problem: cp.Problem, form: Compiled) -> list[DualRows | None]:
             iterations=0,
         )
         duals = form.chain.invert(answer, form.inverse).dual_vars
-        for constraint in problem.constraints:
-            if constraint.id in duals:
-                constraint.save_dual_value(duals[constraint.id])
-        known = [c.id in duals and c.dual_value is not None for c in problem.constraints]
-        pairs = zip(problem.constraints, known, strict=True)
-        found.append([flat_dual(c.dual_value) if ok else None for c, ok in pairs])
+        found.append([saved_dual(c, duals.get(c.id)) for c in problem.constraints])
     rows = list[DualRows | None]()
     for scale, counted in zip(*found, strict=True):
         if scale is None or counted is None:

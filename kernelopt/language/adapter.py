@@ -36,6 +36,12 @@ def set_value(problem: cp.Problem, value: float) -> None:
     problem._value = value
 
 
+def is_compiled(problem: cp.Problem, solver: str) -> bool:
+    """Whether `problem.get_problem_data(solver)` finds the form that the last solve has compiled."""
+    cache = problem._cache
+    return cache.param_prog is not None and cache.key == cache.make_key(solver, False, False, None)
+
+
 def without_compiled(problem: cp.Problem) -> cp.Problem:
     """Return a copy of a problem, of the same class, without the compiled forms that cvxpy caches."""
     fresh = cp.Problem(problem.objective, problem.constraints)

@@ -304,4 +304,4 @@ def dominated(K: Array, lam: Array, other: Array, bound: Array, terms: int) -> b
     # The errors of the entries are below `error`, as those of the next sums are: 4 - 2 - 1 > 0 is left.
     error = float(Ball.computed(0.0, unit**2 @ bound, terms + 2 * lam.size).above)
     S[np.diag_indices(lam.size)] -= 4 * error
-    return semidefinite_beyond(S, 2 * error)
+    return bool(semidefinite_beyond(S, 2 * error))

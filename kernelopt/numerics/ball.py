@@ -144,6 +144,8 @@ class Ball:
     def dots(self, A: Array, plus: Array | None = None) -> Ball:
         """Plus + A b for an exact A, every entry with one rounding, and with the error |A| r_b.
 
+        Where b is a matrix, each row of A is multiplied by the row of b.
+
         Examples
         --------
         The products are 1e16, 1 and -1e16; a sum in doubles is 0.
@@ -159,7 +161,7 @@ class Ball:
         rad = UNIT * np.abs(sums) * (1 + 2 * UNIT) + UNDERFLOW * underflows
         if not self.is_exact:
             k = self.mid.size
-            rad = rad + np.abs(A) @ np.broadcast_to(self.rad, np.shape(self.mid))
+            rad = rad + (np.abs(A) * self.rad).sum(axis=1)
             rad = rad * (1 + 2 * gamma(k + 4)) + UNDERFLOW * k
         return Ball.of(sums, rad)
 

@@ -247,7 +247,7 @@ def is_definite(E: Array) -> bool:
     if not (d > 0).all():
         return False
     units = np.ldexp(1.0, -(np.frexp(d)[1] // 2))
-    return semidefinite_beyond(units[:, None] * E * units, 0.0)
+    return bool(semidefinite_beyond(units[:, None] * E * units, 0.0))
 
 
 def power_of_norm(u: cp.Expression, p: float, exponent: float = 1.0, factor: float = 1.0) -> Power | None:

@@ -264,7 +264,7 @@ class Structure:
     @kept_in_structure
     def constrained(self) -> tuple[bool, ...]:
         """For each risk, whether it occurs in a constraint."""
-        inside = {id(node) for c in self.lifted.constraints for node in nodes(c)}
+        inside = {id(node) for c in self.lifted.constraints if self.risks for node in nodes(c)}
         return tuple(id(term.stand_in) in inside for term in self.risks)
 
     @property

@@ -82,7 +82,7 @@ def units(structure: Structure) -> Units:
     before = [leaf.value for leaf in leaves]
     try:
         with np.errstate(all="ignore"):  # an objective may be infinite where weights are zero
-            sizes = {variable.id: variable_unit(structure, variable) for variable in structure.variables}
+            sizes = variable_units(structure)
             set_to_units(structure, sizes)
             risks = tuple(risk_units(term) for term in structure.risks)
             for term, unit in zip(structure.risks, risks, strict=True):
@@ -95,6 +95,12 @@ def units(structure: Structure) -> Units:
     finally:
         for leaf, value in zip(leaves, before, strict=True):
             leaf.save_value(value)
+
+
+@kept_in_structure
+def variable_units(structure: Structure) -> dict[int, Array]:
+    """Return the units of the variables by id."""
+    return {variable.id: variable_unit(structure, variable) for variable in structure.variables}
 
 
 def set_to_units(structure: Structure, sizes: dict[int, Array]) -> None:

@@ -20,10 +20,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from kernelopt.certificates.conic.cones import ConeProgram, Interval, curvature, verified_semidefinite
+from kernelopt.certificates.conic.cones import ConeProgram, Interval, cones_of, curvature
 from kernelopt.certificates.conic.dual_cones import into_dual_cone
 from kernelopt.certificates.conic.lagrangian import correction_system, dual_value
 from kernelopt.certificates.conic.proofs import corrected_multiplier, farkas, repaired_bound
+from kernelopt.certificates.conic.symmetric_cones import verified_semidefinite
 from kernelopt.certificates.conic.tightening import tightened
 from kernelopt.conic.compiled import Compiled
 from kernelopt.numerics.ball import Ball
@@ -44,7 +45,9 @@ def cone_program(P, c, A, b, zero=0, nonneg=0, soc=0, psd=0, exp=0, power=0):
     dims = SimpleNamespace(zero=zero, nonneg=nonneg, soc=[3] * soc, psd=[2] * psd, exp=exp, p3d=[0.5] * power)
     P, A = sp.csc_array(np.asarray(P, dtype=float)), sp.csc_array(np.asarray(A, dtype=float))
     c, b = np.asarray(c, dtype=float), np.asarray(b, dtype=float)
-    return ConeProgram(P, c, A, b, 0.0, dims, True, {0: 0}, "CLARABEL", Compiled({}, None, None))
+    return ConeProgram(
+        P, c, A, b, 0.0, dims, cones_of(dims, True, True), {0: 0}, "CLARABEL", Compiled({}, None, None)
+    )
 
 
 def fractions(values):

@@ -19,6 +19,7 @@ from kernelopt.certificates.boxes import known_boxes
 from kernelopt.certificates.conic import multipliers
 from kernelopt.certificates.conic.cones import cone_program
 from kernelopt.certificates.conic.multipliers import conic_bound
+from kernelopt.certificates.conic.stated import without_attributes
 from kernelopt.conic import ladder as conic
 from kernelopt.conic.ladder import SolverAttempt
 from kernelopt.errors import Stopped
@@ -217,16 +218,16 @@ def distance():
 
 def test_a_bound_by_multipliers_can_be_ended_and_keeps_what_it_found():
     problem = distance()
-    boxes = known_boxes(ko.Structure(problem))
+    boxes, plain = known_boxes(ko.Structure(problem)), without_attributes(problem, problem.variables())
     whole: list[Any] = []
     with Call():
-        bound = conic_bound(problem, problem.variables(), boxes, found=whole)
-    assert bound == conic_bound(problem, problem.variables(), boxes)
+        bound = conic_bound(plain, problem.variables(), boxes, found=whole)
+    assert bound == conic_bound(plain, problem.variables(), boxes)
     assert whole[-1] == bound
     assert [b.value for b in whole] == sorted(b.value for b in whole)
 
     with at_once(), pytest.raises(Stopped):
-        conic_bound(problem, problem.variables(), boxes, found=[])
+        conic_bound(plain, problem.variables(), boxes, found=[])
 
 
 def test_the_best_bound_survives_a_call_that_ends_later(monkeypatch):
@@ -236,7 +237,7 @@ def test_the_best_bound_survives_a_call_that_ends_later(monkeypatch):
     boxes = known_boxes(ko.Structure(problem))
 
     with Ending(lambda _: bool(found)), pytest.raises(Stopped):
-        conic_bound(problem, problem.variables(), boxes, found)
+        conic_bound(without_attributes(problem, problem.variables()), problem.variables(), boxes, found)
     value = ko.solve(problem).value
     assert value - 1e-3 <= found[-1].value <= value + 1e-9
 

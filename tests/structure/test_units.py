@@ -15,7 +15,6 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.certificates.conic.cones import cone_program
-from kernelopt.certificates.conic.dual_cones import cones
 from kernelopt.certificates.conic.equilibration import equilibrated
 from kernelopt.structure.expansion import expand
 from kernelopt.structure.structure import Structure
@@ -243,7 +242,7 @@ def test_equilibrated_programs_are_the_same_but_for_powers_of_two(power):
     assert np.array_equal(scaled.program.A.toarray(), rows * A * columns)
     assert np.array_equal(scaled.program.b, scaled.rows * program.b)
     assert np.array_equal(scaled.program.c, columns * program.c)
-    for cone in cones(program):
+    for cone in program.cones:
         assert not np.ptp(cone.of(scaled.rows), axis=1).any()  # what a cone of several rows allows
     sizes = np.maximum(np.abs(scaled.program.A.toarray()).max(axis=1), np.abs(scaled.program.b))
     assert sizes.max() <= 2

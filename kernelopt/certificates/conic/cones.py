@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -14,16 +14,22 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from kernelopt.certificates.conic.exponential_cones import Exponential, Power
+from kernelopt.certificates.conic.symmetric_cones import (
+    Cone,
+    Orthant,
+    SecondOrder,
+    Semidefinite,
+    verified_semidefinite,
+)
 from kernelopt.conic.calls import TooLong, call
 from kernelopt.conic.compiled import Compiled, compiled
-from kernelopt.conic.costs import Cones, cone_sizes
 from kernelopt.errors import KerneloptError, Stopped
 from kernelopt.numerics.ball import Ball
-from kernelopt.numerics.decompositions import semidefinite_beyond
 from kernelopt.validation import Array, Mask
 
+MAX_DENSE = 1000  # columns of a program whose matrices A'HA are dense
 TOO_LONG = "not started"  # a status: the set-up of the solver would exceed the time left
-ROOT_TWO = Ball(2.0).power(0.5)  # the scale of off-diagonal entries of semidefinite blocks
 
 
 class Interval(NamedTuple):
@@ -54,7 +60,7 @@ class ConeProgram:
     b: Array
     offset: float
     dims: Any
-    upper_triangle: bool  # semidefinite blocks hold the upper triangle (Clarabel), else the lower one (SCS)
+    cones: tuple[Cone, ...]
     columns: dict[int, int]  # variable id -> first column
     solver: str
     form: Compiled
@@ -102,19 +108,12 @@ class ConeProgram:
         b = np.concatenate([self.b[:at], right, self.b[at:]])
         dims = copy(self.dims)
         dims.nonneg += right.size
-        return replace(self, A=A, b=b, dims=dims, form=self.form.with_data(A=A, b=b, dims=dims))
+        cones = cones_of(dims, self.solver == "CLARABEL", self.c.size <= MAX_DENSE)
+        return replace(self, A=A, b=b, dims=dims, cones=cones, form=self.form.with_data(A=A, b=b, dims=dims))
 
     def with_data(self, **changed: Any) -> ConeProgram:
         """Return the program with other P, c, A or b for the same cones."""
         return replace(self, **changed, form=self.form.with_data(**changed))
-
-    def blocks(self) -> Iterator[tuple[str, slice, Any]]:
-        """Yield (kind, rows, parameter) of equal cones."""
-        start = 0
-        for kind, size, parameter in cone_rows(self.dims):
-            if size:
-                yield kind, slice(start, start + size), parameter
-            start += size
 
     @cached_property
     def curvature(self) -> Array:
@@ -129,44 +128,6 @@ class ConeProgram:
             if start is not None:
                 found[start : start + variable.size] = entries
         return found
-
-    def cones(self) -> Cones:
-        """Return the sizes from which the cost of a solve is predicted."""
-        return cone_sizes(self.dims, self.A)
-
-    def vectorized(self, M: Array) -> Array:
-        """Return the triangle of a symmetric matrix with its off-diagonal entries times sqrt(2)."""
-        scaled = M * np.sqrt(2.0)
-        np.fill_diagonal(scaled, np.diag(M))
-        rows, columns = self.triangle(len(M))
-        vector: Array = scaled[rows, columns]
-        return vector
-
-    def matrix(self, v: Array, order: int) -> Ball:
-        """Return the symmetric matrix of a scaled triangle: the inverse of `vectorized`."""
-        rows, columns = self.triangle(order)
-        off = rows != columns
-        entries = Ball(v) / Ball(np.where(off, ROOT_TWO.mid, 1.0), np.where(off, ROOT_TWO.rad, 0.0))
-        mid, rad = np.zeros((2, order, order))
-        mid[rows, columns] = mid[columns, rows] = entries.mid
-        rad[rows, columns] = rad[columns, rows] = entries.rad
-        return Ball(mid, rad)
-
-    def triangle(self, order: int) -> tuple[Any, Any]:
-        """Return row and column of each entry of the upper or the lower triangle, column by column."""
-        return triangle(order, self.upper_triangle)
-
-
-@lru_cache(maxsize=32)  # the blocks of a program have few orders
-def triangle(order: int, upper: bool) -> tuple[Any, Any]:
-    """Return row and column of each entry of the upper or the lower triangle, column by column."""
-    second, first = np.tril_indices(order) if upper else np.triu_indices(order)[::-1]
-    return first, second
-
-
-def verified_semidefinite(M: Ball, bound: float = 0.0) -> bool:
-    """Whether all symmetric matrices in a ball are verified to have eigenvalues of at least `bound`."""
-    return semidefinite_beyond(M.mid, float((Ball(-bound) - Ball(M.rad).length).below))
 
 
 def curvature(P: sp.csc_array) -> Array:
@@ -218,16 +179,25 @@ def usable(values: Any, size: float = 1.0) -> Array | None:
     return array if array.size and np.isfinite(array).all() else None
 
 
-def cone_rows(dims: Any) -> Iterator[tuple[str, int, Any]]:
-    """Yield (kind, number of rows, parameter) of equal cones in cvxpy's order."""
-    yield "zero", dims.zero, None
-    yield "nonneg", dims.nonneg, None
+def cones_of(dims: Any, upper_triangle: bool, dense: bool) -> tuple[Cone, ...]:
+    """Return the cones in cvxpy's order of the rows, equal ones that follow each other together."""
+    found: list[Cone] = []
+
+    def add(kind: type[Cone], rows: int, parameter: Any = None) -> None:
+        start = found[-1].rows.stop if found else 0
+        if rows:
+            found.append(kind(slice(start, start + rows), parameter, upper_triangle, dense))
+
+    add(Cone, dims.zero)
+    add(Orthant, dims.nonneg)
     for size, group in groupby(dims.soc):
-        yield "soc", size * len(list(group)), size
-    for order in dims.psd:
-        yield "psd", order * (order + 1) // 2, order
-    yield "exp", 3 * dims.exp, None
-    yield "power", 3 * len(dims.p3d), np.array([np.ravel(exponent)[0] for exponent in dims.p3d], dtype=float)
+        add(SecondOrder, size * len(list(group)), size)
+    for order, group in groupby(dims.psd):
+        add(Semidefinite, order * (order + 1) // 2 * len(list(group)), order)
+    add(Exponential, 3 * dims.exp)
+    exponents = np.array([np.ravel(exponent)[0] for exponent in dims.p3d], dtype=float)
+    add(Power, 3 * exponents.size, exponents)
+    return tuple(found)
 
 
 def cone_program(problem: cp.Problem, solver: str = "CLARABEL") -> ConeProgram | None:
@@ -252,6 +222,6 @@ def cone_program(problem: cp.Problem, solver: str = "CLARABEL") -> ConeProgram |
         return None
     P = sp.csc_array(data["P"]) if "P" in data else sp.csc_array((n, n))
     offset, columns = float(form.inverse[-1]["offset"]), dict(data["param_prob"].var_id_to_col)
-    return ConeProgram(
-        P, data["c"], A, data["b"], offset, dims, solver == "CLARABEL", columns, solver, form,
-    )  # fmt: skip
+    # Semidefinite blocks hold the upper triangle for Clarabel, and the lower one for SCS.
+    cones = cones_of(dims, solver == "CLARABEL", n <= MAX_DENSE)
+    return ConeProgram(P, data["c"], A, data["b"], offset, dims, cones, columns, solver, form)

@@ -6,30 +6,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelopt.certificates.conic.cones import ConeProgram
-from kernelopt.certificates.conic.exponential_cones import Exponential, Power
-from kernelopt.certificates.conic.symmetric_cones import Cone, Orthant, SecondOrder, Semidefinite
 from kernelopt.numerics.ball import Ball
 from kernelopt.validation import Array
-
-KINDS = {
-    "zero": Cone,
-    "nonneg": Orthant,
-    "soc": SecondOrder,
-    "psd": Semidefinite,
-    "exp": Exponential,
-    "power": Power,
-}
-
-
-def cones(program: ConeProgram) -> list[Cone]:
-    """Return the cones of a program in the order of its rows."""
-    return [KINDS[kind](program, rows, parameter) for kind, rows, parameter in program.blocks()]
 
 
 def interior_point(program: ConeProgram) -> Array:
     """Return a point e in the interior of the dual cone, zero in the free part."""
     e = np.zeros(program.b.size)
-    for cone in cones(program):
+    for cone in program.cones:
         cone.of(e)[:] = cone.interior()
     return e
 
@@ -40,7 +24,7 @@ def barrier_gradient(program: ConeProgram, s: Array) -> Array:
     At this point H of `LocalMetric` is the Hessian of the barrier at s.
     """
     found = np.zeros(s.size)
-    for cone in cones(program):
+    for cone in program.cones:
         cone.of(found)[:] = cone.polar(cone.of(s))
     return found
 
@@ -51,7 +35,7 @@ def into_dual_cone(program: ConeProgram, z: Array, radius: Array | None = None) 
     With `radius` all points within it, entry by entry, are in the dual cone as well.
     """
     found, radius = z.copy(), np.zeros(z.size) if radius is None else radius
-    for cone in cones(program):
+    for cone in program.cones:
         v = cone.inside(Ball(cone.of(z), cone.of(radius)))
         if v is None:
             return None
@@ -85,7 +69,7 @@ class LocalMetric:
     """
 
     def __init__(self, program: ConeProgram, z: Array) -> None:
-        self.cones, self.z = cones(program), z / max(float(np.abs(z).max(initial=0.0)), 1.0)
+        self.cones, self.z = program.cones, z / max(float(np.abs(z).max(initial=0.0)), 1.0)
 
     def __call__(self, V: Array) -> Array:
         """Return H V."""

@@ -8,7 +8,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelopt.certificates.conic.cones import ConeProgram
-from kernelopt.certificates.conic.dual_cones import cones
 from kernelopt.certificates.conic.lagrangian import powers_of_two_below
 from kernelopt.validation import Array
 
@@ -39,7 +38,7 @@ def equilibrated(program: ConeProgram, units: Array) -> Scaled:
     """
     columns, rows = units.copy(), np.full(program.b.size, np.nan)
     entries = abs(sp.coo_array(program.A))
-    blocks = [np.arange(k.rows.start, k.rows.stop, k.length) for k in cones(program)]
+    blocks = [np.arange(k.rows.start, k.rows.stop, k.length) for k in program.cones]
     starts = np.concatenate([np.zeros(0, dtype=int), *blocks])
     sizes = np.diff(np.append(starts, program.b.size))
     for _ in range(SWEEPS):

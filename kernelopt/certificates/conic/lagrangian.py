@@ -17,7 +17,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from kernelopt.certificates.conic.cones import ConeProgram, Interval
-from kernelopt.certificates.conic.dual_cones import cones, into_dual_cone
+from kernelopt.certificates.conic.dual_cones import into_dual_cone
 from kernelopt.numerics.ball import Ball
 from kernelopt.validation import Array, Index, Mask
 
@@ -128,7 +128,7 @@ def inner_radii(program: ConeProgram, z: Array) -> Array:
     """
     reach = max(float(np.abs(z).max(initial=0.0)), 1.0)
     radius = np.zeros(z.size)
-    for cone in cones(program):
+    for cone in program.cones:
         cone.of(radius)[:] = cone.depth(cone.of(z), reach)
     return radius
 
@@ -149,10 +149,13 @@ def slopes(program: ConeProgram, x: Array, z: Array, box: Interval) -> Ball:
     c, A = gradient(program, x), program.A
     r: Ball = c + A.T @ Ball(z)
     open_sides = ~box.bounded & (program.curvature <= 0)
-    for j in np.flatnonzero(open_sides & (np.abs(r.mid) <= 4 * r.rad) & (r.rad > 0)):
-        rows = slice(A.indptr[j], A.indptr[j + 1])
-        again = Ball(z[A.indices[rows]]).dots(A.data[rows][None], c.mid[j : j + 1]) + Ball(0.0, c[j].rad)
-        r.mid[j], r.rad[j] = again.mid[0], again.rad[0]
+    doubtful = np.flatnonzero(open_sides & (np.abs(r.mid) <= 4 * r.rad) & (r.rad > 0))
+    lengths = np.diff(A.indptr)[doubtful]
+    for length in np.unique(lengths):
+        j = doubtful[lengths == length]
+        entries = A.indptr[j, None] + np.arange(length)
+        again = Ball(z[A.indices[entries]]).dots(A.data[entries], c.mid[j]) + Ball(0.0, c[j].rad)
+        r.mid[j], r.rad[j] = again.mid, again.rad
     return r
 
 

@@ -10,23 +10,25 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.certificates.boxes import Boxes, entries, without_attributes
+from kernelopt.certificates.boxes import Boxes
 from kernelopt.certificates.conic.cones import ConeProgram, Interval, cone_program
 from kernelopt.certificates.conic.equilibration import Scaled, equilibrated
 from kernelopt.certificates.conic.lagrangian import gradient
 from kernelopt.certificates.conic.proofs import (
+    column_choices,
     completed,
     completed_point,
     farkas,
     repaired_bound,
     suggests_ray,
 )
+from kernelopt.certificates.conic.stated import WithoutAttributes, entries
 from kernelopt.certificates.conic.tightening import tightened
 from kernelopt.certificates.gap import Bound, relative_gap
 from kernelopt.conic.compiled import dual_rows
+from kernelopt.conic.costs import cone_sizes
 from kernelopt.conic.ladder import ACCURATE_TOLERANCE, QUICK_ITERATIONS, QUICK_TOLERANCE, scs_options
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
-from kernelopt.threads import quietly
 from kernelopt.validation import Array, Index
 
 ACCURATE_ITERATIONS = 10_000  # of SCS after Clarabel failed: a bound should not take as long as a solve
@@ -42,8 +44,8 @@ MAX_RATIO = 2.0**16  # of a bound to the entries of x: wide, and far from the 1e
 
 
 def conic_bound(
-    problem: cp.Problem,
-    variables: list[cp.Variable],
+    stripped: WithoutAttributes,
+    variables: Sequence[cp.Variable],
     boxes: Boxes,
     found: list[Bound] | None = None,
     units: Mapping[int, Array] = MappingProxyType({}),
@@ -69,11 +71,9 @@ def conic_bound(
     Every improved bound is appended to `found` as soon as it is known, so that the caller has the best one
     even where `Stopped` ends a solve, which is passed on.
     """
-    with quietly():
-        stripped = without_attributes(problem, variables, boxes)
     copies, best = stripped.variables, Bound(-np.inf, "no solver returned a multiplier")
     names = {copies[v.id].id: v.name() for v in variables}
-    interior = cone_program(stripped.problem)
+    interior = stripped.program
     candidates = [(interior, None)] if interior is not None and any(z is not None for z in left) else []
     for program, options in chain(candidates, attempts(stripped.problem, interior)):
 
@@ -82,8 +82,8 @@ def conic_bound(
             return found
 
         scaled = equilibrated(program, by_column(lambda v: units.get(v.id, np.ones(())), np.nan))
-        lower = by_column(lambda v: stripped.boxes[copies[v.id].id].lower, -np.inf)
-        upper = by_column(lambda v: stripped.boxes[copies[v.id].id].upper, np.inf)
+        lower = by_column(lambda v: entries(v, boxes[v.id].lower.reshape(v.shape, order="F")), -np.inf)
+        upper = by_column(lambda v: entries(v, boxes[v.id].upper.reshape(v.shape, order="F")), np.inf)
         known = Interval(lower / scaled.columns, upper / scaled.columns)
         x = by_column(lambda v: value_of(v), np.nan) / scaled.columns
         with np.errstate(all="ignore"):  # a bound that overflows is -inf in the end
@@ -120,13 +120,14 @@ def attempts(
     The costs are predicted from the cone form for Clarabel.
     """
     accurate = scs_options(ACCURATE_TOLERANCE, ACCURATE_ITERATIONS)
-    first_order = interior is not None and interior.cones().first_order_first
+    sizes = None if interior is None else cone_sizes(interior.dims, interior.A)
+    first_order = sizes is not None and sizes.first_order_first
     if interior is not None and not first_order:
         yield interior, {}
-    other = cone_program(problem, "SCS")
+    other = cone_program(cp.Problem(problem.objective, problem.constraints), "SCS")  # cvxpy keeps one form
     if other is not None:
         yield other, scs_options(QUICK_TOLERANCE, QUICK_ITERATIONS) if first_order else accurate
-    if interior is not None and first_order and not interior.cones().intractable:
+    if interior is not None and sizes is not None and first_order and not sizes.intractable:
         yield interior, {}
 
 
@@ -153,9 +154,7 @@ class Search:
     ) -> None:
         self.scaled, self.program, self.known, self.sizes = scaled, scaled.program, known, sizes
         self.names, self.found = names, found
-        free = ~known.bounded
-        every = np.arange(free.size)
-        self.choices = (every,) if free.all() else (every, np.flatnonzero(free))
+        self.choices = column_choices(known)
         self.objective_bound, self.box = -np.inf, known
         self.dependent: Index | None = None  # columns; None while it is not known whether there are any
         self.best, self.needs_bounds = Bound(-np.inf, "no multiplier could be repaired"), False

@@ -14,7 +14,6 @@ from kernelopt.certificates.conic.cones import ConeProgram, Interval
 from kernelopt.certificates.conic.dual_cones import (
     LocalMetric,
     barrier_gradient,
-    cones,
     interior_point,
     into_dual_cone,
 )
@@ -157,10 +156,9 @@ def farkas(program: ConeProgram, z: Array, known: Interval) -> Array | None:
         return None
     zero_objective = replace(program.with_data(P=sp.csc_array((n, n)), c=np.zeros(n)), offset=0.0)
     box = tightened(zero_objective, known)
-    for threshold in NEGLIGIBLE:
-        present = significant_entries(program, z / size, threshold)
-        ray = np.where(present, z / size, 0.0)
-        for columns in (np.arange(n), np.flatnonzero(~known.bounded)):
+    rays = [np.where(significant_entries(program, z / size, t), z / size, 0.0) for t in NEGLIGIBLE]
+    for ray in rays[: 1 + bool(np.any(rays[0] != rays[1]))]:
+        for columns in column_choices(known):
             bound = repaired_bound(zero_objective, box, np.zeros(n), ray, columns)
             if bound.value > 0.0:
                 return bound.z
@@ -170,6 +168,12 @@ def farkas(program: ConeProgram, z: Array, known: Interval) -> Array | None:
         if rounded is not None and dual_value(zero_objective, np.zeros(n), rounded, box).value > 0.0:
             return rounded
     return None
+
+
+def column_choices(box: Interval) -> list[Index]:
+    """Return the columns whose equations are corrected: all, and only the columns without two bounds."""
+    every, free = np.arange(box.lower.size), np.flatnonzero(~box.bounded)
+    return [every] if free.size == every.size else [every, free]
 
 
 def completed_point(program: ConeProgram, x: Array) -> Array:
@@ -194,6 +198,6 @@ def suggests_ray(program: ConeProgram, z: Array) -> bool:
 def significant_entries(program: ConeProgram, z: Array, threshold: float) -> Mask:
     """Return the entries of cones whose largest entry exceeds `threshold` (`Cone.significant`)."""
     present: Mask = np.ones(z.size, dtype=bool)
-    for cone in cones(program):
+    for cone in program.cones:
         cone.of(present)[:] = cone.significant(np.abs(cone.of(z)), threshold)
     return present

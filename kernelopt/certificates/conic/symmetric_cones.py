@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from kernelopt.certificates.conic.cones import ROOT_TWO, ConeProgram, verified_semidefinite
 from kernelopt.numerics.ball import Ball
-from kernelopt.validation import Array, Mask
+from kernelopt.numerics.decompositions import semidefinite_beyond
+from kernelopt.validation import Array, Index, Mask
 
 DOUBLINGS = 12  # of the shift of a semidefinite block, from its rounding error on
+ROOT_TWO = Ball(2.0).power(0.5)  # the scale of off-diagonal entries of semidefinite blocks
 MAX_TRIANGLE = 24  # order of a semidefinite block: up to it the square of its triangle is formed
-MAX_DENSE = 1000  # columns of a program whose matrices A'HA are dense
+
+
+def verified_semidefinite(M: Ball, bound: Array | float = 0.0) -> Mask:
+    """Whether all eigenvalues of the symmetric matrices in a ball are verified to be at least `bound`.
+
+    For a stack of balls there is one answer each.
+    """
+    radius = Ball(np.broadcast_to(M.rad, M.mid.shape)).norm(2, axis=(-2, -1))
+    return semidefinite_beyond(M.mid, (Ball(-np.asarray(bound)) - radius.above).below)
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,9 +36,10 @@ class Cone:
     second-order cones, or the exponents of power cones.
     """
 
-    program: ConeProgram
-    rows: slice
-    parameter: Any
+    rows: slice  # of the program
+    parameter: Any = None
+    upper_triangle: bool = True  # of semidefinite blocks, in the rows
+    dense: bool = True  # matrices A'HA
 
     @property
     def length(self) -> int:
@@ -144,66 +155,97 @@ class SecondOrder(Orthant):
 
 
 class Semidefinite(Orthant):
-    """A symmetric block, its scaled triangle in the rows."""
+    """Symmetric blocks of one order, the scaled triangle of each in one row."""
 
     @property
     def length(self) -> int:
         return int(self.parameter) * (int(self.parameter) + 1) // 2
 
+    @cached_property
+    def triangle(self) -> tuple[Index, Index]:
+        """Row and column of each entry of the upper or the lower triangle, column by column."""
+        second, first = np.tril_indices(self.parameter)
+        return (first, second) if self.upper_triangle else np.triu_indices(self.parameter)[::-1]
+
+    @cached_property
+    def diagonal(self) -> Mask:
+        """Which entries of the triangle stand on the diagonal."""
+        return np.equal(*self.triangle)
+
+    @cached_property
+    def scale(self) -> Ball:
+        """The factors of the entries: sqrt(2) off the diagonal."""
+        off = ~self.diagonal
+        return Ball(np.where(off, ROOT_TWO.mid, 1.0), np.where(off, ROOT_TWO.rad, 0.0))
+
+    def vectorized(self, M: Array) -> Array:
+        """Return the scaled triangles of symmetric matrices."""
+        return np.asarray(M[..., *self.triangle] * self.scale.mid)
+
+    def matrices(self, v: Array) -> Ball:
+        """Return the symmetric matrices of scaled triangles: the inverse of `vectorized`."""
+        entries = Ball(v) / self.scale
+        first, second = self.triangle
+        mid, rad = np.zeros((2, len(v), self.parameter, self.parameter))
+        mid[:, first, second] = mid[:, second, first] = entries.mid
+        rad[:, first, second] = rad[:, second, first] = entries.rad
+        return Ball(mid, rad)
+
     def interior(self) -> Any:
-        return self.program.vectorized(np.eye(self.parameter))
+        return self.diagonal.astype(float)
 
     def inside(self, v: Ball) -> Array | None:
         """Rows and columns of zeros stay zero."""
-        v, order = v[0], self.parameter
-        room = Ball(v.rad).length
-        used = self.program.matrix(np.abs(v.mid) + v.rad, order).mid.any(axis=1)
-        identity, shift, first, smallest = self.program.vectorized(np.diag(used.astype(float))), 0.0, 0.0, 0.0
+        found, room = v.mid.copy(), Ball(np.broadcast_to(v.rad, v.mid.shape)).norm(2, axis=1).above
+        used, every = self.matrices(np.abs(v.mid) + v.rad).mid.any(axis=1), np.arange(self.parameter)
+        left, first, smallest = np.arange(len(found)), np.zeros(len(found)), np.zeros(len(found))
         for k in range(DOUBLINGS + 1):
-            found = v.mid + shift * identity
-            M = self.program.matrix(found, order)[np.ix_(used, used)]
-            if verified_semidefinite(M, room):
+            M = self.matrices(found[left])
+            size = np.abs(M.mid[:, every, every]).max(axis=1, keepdims=True)
+            # Unused rows have a diagonal that proves nothing about the others.
+            M.mid[:, every, every] += np.where(used[left], 0.0, np.where(size > 0, size, 1.0))
+            below = ~verified_semidefinite(M, room[left])
+            if not below.any():
                 return np.asarray(found)
+            left = left[below]
             if k == 0:
                 try:
-                    smallest = float(np.linalg.eigvalsh(M.mid)[0])
+                    smallest[left] = np.linalg.eigvalsh(M.mid[below])[:, 0]
                 except np.linalg.LinAlgError:
                     return None
-                first = 2 * order * float(np.spacing(np.abs(np.diag(M.mid)).sum()))
-            shift = max(room - smallest, 0.0) + first * 2**k
+                trace = np.abs(v.mid[:, self.diagonal]).sum(axis=1)
+                first = 2 * self.parameter * np.spacing(trace)
+            shift = np.maximum(room - smallest, 0.0) + first * 2**k
+            found[np.ix_(left, self.diagonal)] = (v.mid[:, self.diagonal] + shift[:, None] * used)[left]
         return None
 
     def depth(self, v: Array, reach: float) -> Any:
         try:
-            return max(float(np.linalg.eigvalsh(self.program.matrix(v[0], self.parameter).mid)[0]), 0.0)
+            return np.maximum(np.linalg.eigvalsh(self.matrices(v).mid)[:, :1], 0.0)
         except np.linalg.LinAlgError:
             return 0.0
 
     def bounds(self, low: Array, high: Array) -> tuple[Array, Array]:
         """As s_ij^2 <= s_ii s_jj."""
-        first, second = self.program.triangle(self.parameter)
-        roots = Ball(np.zeros(self.parameter))
-        roots.mid[first[first == second]] = high[0, first == second]
-        roots = roots.power(0.5)
-        bound = np.where(first == second, np.inf, (ROOT_TWO * roots[first] * roots[second]).above)
-        return np.maximum(low, np.where(first == second, 0.0, -bound)), np.minimum(high, bound)
+        roots, (first, second) = Ball(high[:, self.diagonal]).power(0.5), self.triangle
+        bound = (roots[:, first] * roots[:, second] * ROOT_TWO).above
+        bound = np.where(self.diagonal, np.inf, bound)
+        return np.maximum(low, np.where(self.diagonal, 0.0, -bound)), np.minimum(high, bound)
 
     def significant(self, v: Array, threshold: float) -> Mask:
         """The rows and columns whose diagonal entry exceeds the threshold."""
-        first, second = self.program.triangle(self.parameter)
-        chosen = np.zeros(self.parameter, dtype=bool)
-        chosen[first[first == second]] = v[0, first == second] > threshold
-        return np.asarray(chosen[first] & chosen[second])
+        chosen, (first, second) = v[:, self.diagonal] > threshold, self.triangle
+        return np.asarray(chosen[:, first] & chosen[:, second])
 
     def polar(self, s: Array) -> Any:
-        return self.program.vectorized(np.linalg.inv(self.program.matrix(s[0], self.parameter).mid))[None]
+        return self.vectorized(np.linalg.inv(self.matrices(s).mid))
 
     def scaled(self, v: Array, V: Array) -> Any:
         """Z V Z; with many columns (1/n tr Z)^2 V, so that A'HA stays sparse."""
-        Z, matrix = self.program.matrix(v[0], self.parameter).mid, self.program.matrix
-        if self.program.c.size > MAX_DENSE:
-            return (np.trace(Z) / self.parameter) ** 2 * V
-        return self.program.vectorized(Z @ matrix(V[0], self.parameter).mid @ Z)[None]
+        if not self.dense:
+            return (v[:, self.diagonal].sum(axis=1, keepdims=True) / self.parameter) ** 2 * V
+        Z = self.matrices(v).mid
+        return self.vectorized(Z @ self.matrices(V).mid @ Z)
 
     def gram(self, v: Array, A: sp.csr_array) -> sp.csc_array:
         """<F_k, Z F_l Z> for the matrices F of the columns.
@@ -211,27 +253,31 @@ class Semidefinite(Orthant):
         Small blocks form the matrix of F -> ZFZ in the scaled triangle. For large ones the columns are taken
         one by one, with the rows of F that are not zero.
         """
-        used = np.unique(A.indices)
-        if self.program.c.size > MAX_DENSE or not used.size:
+        if not self.dense or not A.nnz:
             return super().gram(v, A)
-        Z, (first, second) = (
-            self.program.matrix(v[0], self.parameter).mid,
-            self.program.triangle(self.parameter),
-        )
-        if self.parameter <= MAX_TRIANGLE:
-            scale = np.where(first == second, np.sqrt(0.5), 1.0)
-            square = Z[first[:, None], first] * Z[second[:, None], second]
-            square += Z[first[:, None], second] * Z[second[:, None], first]
-            return sp.csc_array(A.T @ (scale[:, None] * square * scale @ A))
+        Z, (i, j) = self.matrices(v).mid, self.triangle
+        if self.parameter > MAX_TRIANGLE:
+            rows, found = np.arange(v.size).reshape(v.shape), sp.csc_array((A.shape[1], A.shape[1]))
+            for k, block in enumerate(Z):
+                found = found + self.large_gram(block, A[rows[k]])
+            return found
+        square = Z[:, i[:, None], i] * Z[:, j[:, None], j] + Z[:, i[:, None], j] * Z[:, j[:, None], i]
+        factor, every = np.where(self.diagonal, np.sqrt(0.5), 1.0), np.arange(len(v) + 1)
+        H = sp.bsr_array((factor[:, None] * square * factor, every[:-1], every), shape=(v.size, v.size))
+        return sp.csc_array(A.T @ (H @ A))
+
+    def large_gram(self, Z: Array, A: sp.csr_array) -> sp.csc_array:
+        """Return <F_k, Z F_l Z> for one block, from the rows of each F that are not zero."""
+        used, (first, second) = np.unique(A.indices), self.triangle
         columns, found = sp.csc_array(A)[:, used], np.zeros((used.size, used.size))
-        entries = columns.data * np.where(first == second, 1.0, np.sqrt(0.5))[columns.indices]
+        entries = columns.data / self.scale.mid[columns.indices]
         for k, (start, stop) in enumerate(pairwise(columns.indptr)):
             i, j = first[columns.indices[start:stop]], second[columns.indices[start:stop]]
             rows, place = np.unique(np.concatenate([i, j]), return_inverse=True)
             i, j = np.split(place, 2)
             F = np.zeros((rows.size, rows.size))
             F[i, j] = F[j, i] = entries[start:stop]
-            found[:, k] = columns.T @ self.program.vectorized(Z[:, rows] @ F @ Z[rows])
+            found[:, k] = columns.T @ self.vectorized(Z[:, rows] @ F @ Z[rows])
         embedded = sp.csr_array(
             (np.ones(used.size), used, np.arange(used.size + 1)), shape=(used.size, A.shape[1])
         )

@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelopt.certificates.conic.cones import ConeProgram, Interval
-from kernelopt.certificates.conic.dual_cones import cones
 from kernelopt.certificates.conic.exponential_cones import Exponential, Power
 from kernelopt.certificates.conic.lagrangian import column_minima
 from kernelopt.certificates.conic.symmetric_cones import SecondOrder
@@ -56,7 +55,7 @@ class Rows:
         extra, right = implied_rows(program)
         A = sp.csc_array(sp.vstack([program.A, extra], format="csc"))
         A.eliminate_zeros()
-        self.cones, self.own = cones(program), program.b.size
+        self.cones, self.own = program.cones, program.b.size
         self.b = np.concatenate([program.b, right])
         self.row, self.value = A.indices, A.data
         self.column = np.repeat(np.arange(A.shape[1]), np.diff(A.indptr))
@@ -118,7 +117,7 @@ def implied_rows(program: ConeProgram) -> tuple[sp.csr_array, Array]:
     starts = starts[below.data[starts] == below.data[starts + 1]]
     pairs = dims.zero + below.indices[starts[:, None] + [0, 1, 1]]
     chosen, signs = [pairs], [np.tile([1.0, 1.0, 0.0], (len(pairs), 1))]
-    for cone in cones(program):
+    for cone in program.cones:
         at = np.arange(cone.rows.start, cone.rows.stop).reshape(-1, cone.length)
         if isinstance(cone, SecondOrder):
             at = at[np.diff(A.indptr)[at[:, 0]] <= MAX_HEAD_ENTRIES]

@@ -10,6 +10,7 @@ import numpy as np
 
 from kernelopt.certificates.boxes import NO_BOXES, Boxes, entry_bounds, known_boxes
 from kernelopt.certificates.conic.multipliers import conic_bound
+from kernelopt.certificates.conic.stated import plain, without_attributes
 from kernelopt.certificates.gap import Bound, floor
 from kernelopt.certificates.lower.closed import closed_bound
 from kernelopt.certificates.lower.combined.search import combined_bound
@@ -19,7 +20,7 @@ from kernelopt.errors import Stopped
 from kernelopt.structure.evaluation import LARGE_ROUNDING
 from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import Structure
-from kernelopt.structure.units import units
+from kernelopt.structure.units import variable_units
 from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
@@ -140,13 +141,17 @@ def solved_bound(
     """
     with quietly():
         boxes = known_boxes(structure, bounds)
-        relaxed = relaxation(structure, below, boxes, cones)
-        given = [c for v in structure.variables if v.id in bounds for c in entry_bounds(v, bounds[v.id])]
-        relaxed = cp.Problem(relaxed.objective, relaxed.constraints + given)
-    present = [v for v in structure.variables if any(v is w for w in relaxed.variables())]
+        if structure.risks or cones is not None or bounds:
+            relaxed = relaxation(structure, below, boxes, cones)
+            given = [c for v in structure.variables if v.id in bounds for c in entry_bounds(v, bounds[v.id])]
+            relaxed = cp.Problem(relaxed.objective, relaxed.constraints + given)
+            present = [v for v in structure.variables if any(v is w for w in relaxed.variables())]
+            stated = without_attributes(relaxed, present)
+        else:
+            stated, present = plain(structure), list(structure.variables)
     improved: list[Bound] = []
     try:
-        return conic_bound(relaxed, present, boxes, improved, units(structure).variables, left, attained, tol)
+        return conic_bound(stated, present, boxes, improved, variable_units(structure), left, attained, tol)
     except Stopped:
         if not improved:
             raise

@@ -10,6 +10,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.certificates.boxes import Boxes
+from kernelopt.certificates.conic.stated import substituted
 from kernelopt.language.learner import Learner
 from kernelopt.numerics.ball import Ball, form, stacked
 from kernelopt.numerics.norms import conjugate_exponent, minimizing_weights
@@ -18,10 +19,8 @@ from kernelopt.structure.affine import Affine, flat
 from kernelopt.structure.evaluation import MOST_PRODUCTS, squared_norm
 from kernelopt.structure.nearness import FidelityTerm
 from kernelopt.structure.parts import Part, joined
-from kernelopt.structure.relaxed_cones import RelaxedCones, face
+from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import RiskTerm, Structure, WeightedStack, kept_in_structure
-from kernelopt.structure.trees import copied_constraint, replaced
-from kernelopt.structure.zero_weights import zero_equations
 from kernelopt.validation import Array
 
 KEPT = 2  # minorants of each risk: a certificate compares two alphas, and multipliers need one of them again
@@ -263,19 +262,3 @@ def positive_part(below: Minorant, boxes: Boxes) -> cp.Expression:
         lowered = slope.mid - np.where(bounded | (not variable.is_nonneg()), 0.0, slope.rad)
         expression = expression + lowered @ cp.vec(variable, order="F")
     return cp.pos(expression + at_zero) if below.slopes else cp.Constant(max(at_zero, 0.0))
-
-
-def substituted(
-    structure: Structure, substitutes: dict[int, Any], cones: RelaxedCones | None = None
-) -> cp.Problem:
-    """Return the minimisation with the stand-ins of the risks replaced and the risks' domains added.
-
-    With `cones` the large matrix inequalities are relaxed.
-    """
-    objective = replaced(structure.lifted.objective.args[0], substitutes)
-    constraints = [face(c, cones)[0] for c in (*structure.lifted.constraints, *structure.domains)]
-    constraints += zero_equations(structure)
-    return cp.Problem(
-        cp.Minimize(-objective if structure.maximize else objective),
-        [copied_constraint(c, substitutes) for c in constraints],
-    )

@@ -14,7 +14,7 @@ from cvxpy.reductions.cvx_attr2constr import CvxAttr2Constr
 from cvxpy.reductions.dcp2cone.cone_matrix_stuffing import ConeMatrixStuffing
 from cvxpy.reductions.dcp2cone.dcp2cone import Dcp2Cone
 
-from kernelopt.certificates.boxes import attribute_box, without_attributes
+from kernelopt.certificates.conic.stated import without_attributes
 from kernelopt.certificates.statements.columns import BeyondFractionsError, Source
 from kernelopt.certificates.statements.program_witness import Witness
 from kernelopt.certificates.statements.statement import Statement
@@ -53,7 +53,7 @@ class Programme(Source):
         """
         variables = self.problem.variables()
         with quietly():
-            plain = without_attributes(self.problem, variables, {v.id: attribute_box(v) for v in variables})
+            plain = without_attributes(self.problem, variables)
             reductions = [Dcp2Cone(), CvxAttr2Constr(reduce_bounds=True), ConeMatrixStuffing()]
             try:
                 form: Any = Chain(reductions=reductions).apply(plain.problem)[0]

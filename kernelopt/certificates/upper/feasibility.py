@@ -5,6 +5,7 @@ Affine equalities are met by projection, other constraints by a step towards a s
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 
 import cvxpy as cp
@@ -38,13 +39,12 @@ from kernelopt.threads import quietly
 
 NEGLIGIBLE = 1e-30  # of the largest entry: a smaller entry is set to zero, since equalities may require it
 ZERO_THRESHOLDS = (1e-9, 1e-6, 1e-4)  # of the largest entry: the tolerances of solvers, from tight to loose
-STEP_GROWTH = 4.0  # factor of the step until the point is feasible
-BISECTIONS = 3  # of log t: t exceeds the smallest step by the factor 4^(1/8) = 1.19 at most
 RELATIVE_MINIMUM = 1e-12  # of the largest entry: D_j for smaller entries, since D_j = 0 would keep them fixed
 DEPENDENT = 1e-14  # relative: smaller singular values belong to dependent equations and count as zero
 ATTEMPTS = 3  # largest number of solvers that are tried for a strictly feasible point
 GROWTHS = 40  # of relaxed cones at most, in phase one
-FIRST_STEP = 1e-13  # the first t: ten times ROUND_OFF, the largest violation that counts as rounding
+STEPS = (*np.exp2(np.arange(-43, 0, 0.25)), 1.0)
+"""Steps towards an interior point, from ten times `ROUND_OFF` on, the largest violation that is rounding."""
 
 
 class FeasibleSet:
@@ -119,8 +119,12 @@ class FeasibleSet:
         self.evaluator.write(point)
         return self.violations()
 
-    def nearest(self, point: Point | None) -> tuple[Point | None, dict[str, float]]:
+    def nearest(
+        self, point: Point | None, violations: dict[str, float] | None = None
+    ) -> tuple[Point | None, dict[str, float]]:
         """Return a feasible point near `point`, or None and the constraints that stay violated.
+
+        `violations` are those at the point, where they are known.
 
         There are five steps. The first step that gives a feasible point is the last one.
 
@@ -136,7 +140,8 @@ class FeasibleSet:
             self.evaluator.write({v.id: projected(v, point[v.id]) for v in self.variables})
             self._clear_zero_weights()
             self._project_on_equalities()
-            remaining = self.violations()
+            same = all(np.array_equal(v.value, point[v.id]) for v in self.variables)
+            remaining = self.violations() if violations is None or not same else violations
             if not remaining:
                 return self._read(), {}
             point = self._read()
@@ -176,12 +181,17 @@ class FeasibleSet:
         Where constraints force weights to be zero there is no strictly feasible point to move towards.
         """
         values = {v.id: np.asarray(v.value, dtype=float) for v in self.variables}
+        zeros = {v.id: np.zeros(v.shape, dtype=bool) for v in self.variables}
         for threshold in ZERO_THRESHOLDS:
+            before = zeros
+            zeros = {
+                v.id: v.is_nonneg() & (values[v.id] <= threshold * np.max(values[v.id], initial=0.0))
+                for v in self.variables
+            }
+            if all(np.array_equal(zeros[key], before[key]) for key in zeros):
+                continue
             for variable in self.variables:
-                value = values[variable.id]
-                if variable.is_nonneg() and variable.size:
-                    value = np.where(value <= threshold * float(value.max()), 0.0, value)
-                variable.save_value(value)
+                variable.save_value(np.where(zeros[variable.id], 0.0, values[variable.id]))
             self._project_on_equalities()
             if self._feasible():
                 return True
@@ -190,25 +200,19 @@ class FeasibleSet:
     def _towards_interior(self, point: Point, inner: Point) -> tuple[Point | None, dict[str, float]]:
         """Return a feasible point (1 - t) point + t inner with about the smallest t.
 
-        t grows by a factor until the point is feasible; bisections of log t follow.
+        The feasible t are an interval that ends at one: its start is found by bisection on a grid.
         """
 
+        def mixed(t: float) -> Point:
+            return {k: (1 - t) * point[k] + t * inner[k] for k in point}
+
         def feasible(t: float) -> bool:
-            self.evaluator.write({k: (1 - t) * point[k] + t * inner[k] for k in point})
+            self.evaluator.write(mixed(t))
             return self._feasible()
 
-        t = FIRST_STEP
-        while not feasible(t):
-            t *= STEP_GROWTH
-            if t > 1:
-                remaining = self.at(inner)
-                return (None, remaining) if remaining else (inner, {})
-        low, high = t / STEP_GROWTH, t
-        for _ in range(BISECTIONS):
-            middle = np.sqrt(low * high)
-            low, high = (low, middle) if feasible(middle) else (middle, high)
-        feasible(high)
-        return self._read(), {}
+        t = STEPS[bisect_left(STEPS, True, hi=len(STEPS) - 1, key=feasible)]
+        remaining = self.at(mixed(t))
+        return (None, remaining) if remaining else (self._read(), {})
 
     def _project_on_equalities(self) -> None:
         """Project the values on the affine equalities A x + constant = 0, in the norm |D^(-1/2) dx|.

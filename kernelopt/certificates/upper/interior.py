@@ -10,24 +10,23 @@ import numpy as np
 import scipy.sparse as sp
 from cvxpy.constraints import SOC, ExpCone, Inequality, NonNeg, NonPos, PowCone3D
 
-from kernelopt.certificates.boxes import attribute_box, entries, whole, without_attributes
 from kernelopt.certificates.conic.cones import ConeProgram, cone_program
 from kernelopt.certificates.conic.dual_cones import (
     LocalMetric,
     barrier_gradient,
-    cones,
     interior_point,
     into_dual_cone,
 )
 from kernelopt.certificates.conic.equilibration import equilibrated
+from kernelopt.certificates.conic.exponential_cones import Exponential
 from kernelopt.certificates.conic.proofs import solved_normal_equations
+from kernelopt.certificates.conic.stated import entries, plain, whole
 from kernelopt.structure.relaxed_cones import RelaxedCones, face
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
 STEPS = tuple(10.0**k for k in range(-12, -3))  # relative to the largest slack
-SYMMETRIC = ("zero", "nonneg", "soc", "psd")  # cones that are their own duals, or the dual's zero
 
 
 def points_inward(structure: Structure, point: Point) -> Iterator[Point]:
@@ -37,16 +36,18 @@ def points_inward(structure: Structure, point: Point) -> Iterator[Point]:
     it minimises |A dx + t e| in the Hessian of the barrier at s + t e. So the slack changes where it is near
     the boundary, and hardly elsewhere.
     """
-    variables, boxes = list(structure.variables), {v.id: attribute_box(v) for v in structure.variables}
+    variables = structure.variables
     if not variables:
         return
-    with quietly():
-        plain = cp.Problem(cp.Minimize(0), structure.lifted.constraints)
-        stripped = without_attributes(plain, variables, boxes)
-        program = cone_program(stripped.problem)
-    if program is None or any(kind not in SYMMETRIC for kind, _, _ in program.blocks()):
-        return
+    stripped = plain(structure)
     pairs = [(stripped.variables[v.id], entries(v, point[v.id])) for v in variables]
+    program = stripped.program
+    if program is not None and np.isnan(program.by_column(pairs, np.nan)).any():
+        with quietly():  # without the objective, for which auxiliary variables may stand
+            constraints = cp.Problem(cp.Minimize(0), stripped.problem.constraints)
+        program = cone_program(constraints)
+    if program is None or any(isinstance(cone, Exponential) for cone in program.cones):
+        return
     x = program.by_column(pairs, np.nan)
     if np.isnan(x).any():
         return
@@ -71,7 +72,7 @@ def moved_inward(program: ConeProgram, x: Array, step: float) -> Array | None:
     if inside is None:
         return None
     inside += step * max(float(np.abs(slack).max(initial=0.0)), 1.0) * interior_point(program)
-    for cone in cones(program):
+    for cone in program.cones:
         if cone.is_free:
             cone.of(inside)[:] = 0.0
     H = LocalMetric(program, barrier_gradient(program, inside))

@@ -8,17 +8,17 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from kernelopt.certificates.boxes import (
-    attribute_box,
+from kernelopt.certificates.conic.cones import TOO_LONG, ConeProgram
+from kernelopt.certificates.conic.equilibration import equilibrated
+from kernelopt.certificates.conic.stated import (
     duplication,
     entries,
     is_triangular,
+    substituted,
     whole,
     without_attributes,
 )
-from kernelopt.certificates.conic.cones import TOO_LONG, ConeProgram, cone_program
-from kernelopt.certificates.conic.equilibration import equilibrated
-from kernelopt.certificates.lower.minorants import minorant, substituted
+from kernelopt.certificates.lower.minorants import minorant
 from kernelopt.errors import SolverError, Stopped
 from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import Point, Structure
@@ -71,8 +71,8 @@ class Master:
             objective = lifted.objective.args[0] / self.value
             epigraph = cp.Problem(cp.Minimize(v), [objective <= v, *lifted.constraints])
             everything = [*self.variables, *t, v]
-            stripped = without_attributes(epigraph, everything, {x.id: attribute_box(x) for x in everything})
-        program = cone_program(stripped.problem)
+            stripped = without_attributes(epigraph, everything)
+        program = stripped.program
         if program is None:
             raise SolverError("the master problem must compile for Clarabel. Use method='exact'.")
         self.program: ConeProgram = program
