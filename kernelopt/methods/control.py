@@ -16,7 +16,6 @@ from kernelopt.methods.checkpoint import Checkpoint, State
 from kernelopt.running import HURRY, Call
 
 Callback = Callable[[dict[str, Any]], Any]
-History = tuple[tuple[float, float, float], ...]
 ROUNDING = "it is limited by rounding. Rescale the kernels to a mean diagonal near one, or centre them"
 STALLED = f"its bounds no longer come nearer: {ROUNDING}"
 ROUNDED = f"its bounds meet the tolerance only without their rounding errors: {ROUNDING}"
@@ -91,7 +90,7 @@ class Control(Call):
         What proves `lower`, such as a dual variable.
     machines : list of arrays, or None
         The alpha of the machine of each risk at `best`, where the method reported it.
-    history : tuple of (seconds, lower, upper)
+    history : list of (seconds, lower, upper)
         The best bounds of the call at every report. For a maximisation they are those of the maximum.
     details : dict
         The numbers and texts of the last report beside its bounds.
@@ -133,24 +132,22 @@ class Control(Call):
         self.checkpoint: Checkpoint | None = None
         self.resumed = State()
         self.callback, self.verbose = callback, verbose
+        self.start: Any = None
+        self.alternatives: Callable[[], tuple[str, ...]] = tuple
+        self.ended_by_caller = self.hurried = False
+        self.certify_seconds = 0.0
+        self.history: list[tuple[float, float, float]] = []
+        self._known = (-np.inf, np.inf)  # the best bounds of all methods so far
+        self._forget("")
+
+    def _forget(self, method: str) -> None:
+        """Forget what the method before has reported."""
+        self.method, self.iterations, self.stopped = method, 0, ""
         self.lower, self.upper = -np.inf, np.inf
         self.best: Any = None
         self.proof: Any = None
         self.machines: Any = None
-        self.start: Any = None
-        self.alternatives: Callable[[], tuple[str, ...]] = tuple
-        self.hurried = False
-        self.method, self.iterations = "", 0
-        self.certify_seconds = 0.0
         self.details: dict[str, Any] = {}
-        self.stopped, self.ended_by_caller = "", False
-        self._known = (-np.inf, np.inf)  # the best bounds of all methods so far
-        self._history: list[tuple[float, float, float]] = []
-
-    @property
-    def history(self) -> History:
-        """The best bounds (seconds, lower, upper) at every report."""
-        return tuple(self._history)
 
     @property
     def remaining_in_call(self) -> float:
@@ -172,7 +169,7 @@ class Control(Call):
         """Say that the bounds no longer come nearer, if the last reports show it; return whether they do."""
         if self.iterations <= PATIENCE.stall:
             return False
-        before, now = (self._history[k][2] - self._history[k][1] for k in (-1 - PATIENCE.stall, -1))
+        before, now = (self.history[k][2] - self.history[k][1] for k in (-1 - PATIENCE.stall, -1))
         stalled = bool(now > (1 - PATIENCE.progress) * before)
         if stalled:
             self.stopped = STALLED
@@ -184,10 +181,7 @@ class Control(Call):
         Seconds in which numba compiles count towards the time limit, but not towards the budget. The
         predicted seconds of the certificate are reserved, up to a share of the time limit.
         """
-        self.method, self.iterations = method, 0
-        self.best = self.proof = self.machines = None
-        self.lower, self.upper = -np.inf, np.inf
-        self.stopped, self.details = "", {}
+        self._forget(method)
         self.resumed = State() if self.checkpoint is None else self.checkpoint.take(method)
         self._budget_end = self.began + self.seconds + budget
         self._deadline = self._allowance = np.inf
@@ -262,7 +256,7 @@ class Control(Call):
             self.best, self.machines = point, machines
         self.lower, self.upper = max(lower, self.lower), min(upper, self.upper)
         self._known = low, high = max(self.lower, self._known[0]), min(self.upper, self._known[1])
-        self._history.append((self.seconds, *((-high, -low) if self.maximize else (low, high))))
+        self.history.append((self.seconds, *((-high, -low) if self.maximize else (low, high))))
         gap = self.gap
         met = bool(gap <= self.tol)
         if self.checkpoint is not None and state is not None:
@@ -281,7 +275,7 @@ class Control(Call):
             self.stopped = "it took longer than predicted"
 
     def _notify(self, point: Any, gap: float, more: dict[str, Any]) -> None:
-        seconds, lower, upper = self._history[-1]
+        seconds, lower, upper = self.history[-1]
         line = f"{self.method}: iteration {self.iterations}, {lower:.8g} <= optimum <= {upper:.8g}"
         line += f", gap {gap:.1e}, {seconds:.1f} s"
         if self.verbose:

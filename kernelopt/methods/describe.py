@@ -21,12 +21,12 @@ from kernelopt.errors import (
     ConvergenceWarning,
     ParameterError,
 )
-from kernelopt.grams import Grams, IdentityStorage
+from kernelopt.grams import Grams
 from kernelopt.language.adapter import set_value
 from kernelopt.language.terms import terms
 from kernelopt.learner import Machine
 from kernelopt.methods.control import Control
-from kernelopt.methods.learned import Learned, Part, weights_of
+from kernelopt.methods.learned import Learned, Part, is_ridge, weights_of
 from kernelopt.methods.method import Outcome
 from kernelopt.methods.results import Result, attained
 from kernelopt.methods.solution import Solution
@@ -78,7 +78,7 @@ def solution_at(structure: Structure, best: Result, control: Control, tried: Seq
         learned=learned,
         iterations=outcome.iterations,
         details=outcome.details,
-        history=control.history,
+        history=tuple(control.history),
         build_time=outcome.build_time,
         solve_time=max(0.0, control.seconds - control.certify_seconds - outcome.build_time),
         certify_time=control.certify_seconds,
@@ -134,9 +134,7 @@ def learned_machine(term: RiskTerm, machine: Machine) -> Learned:
             continue
         inductive = inductive and all(weights.is_nonneg() for weights, _ in pieces)
         for weights, grams in pieces:
-            # A ridge is the identity beside other kernels; alone, it is the kernel.
-            ridge = isinstance(grams.storage, IdentityStorage) and len(pieces) > 1
-            parts.append(Part(scale * np.ravel(weights.value), grams, c, ridge))
+            parts.append(Part(scale * np.ravel(weights.value), grams, c, is_ridge(grams, pieces)))
     b, y, loss = float(machine.intercept), term.learner.y, repr(term.learner.loss)
     return Learned(machine.alpha, b, tuple(parts), combined, inductive, y, float(machine.value), loss)
 

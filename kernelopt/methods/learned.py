@@ -158,16 +158,16 @@ def weights_of(learned: Sequence[Any], nodes: Sequence[Risk] = ()) -> Any:
     return found[0] if len(found) == 1 or shared else tuple(found)
 
 
-def weight_variables(node: Risk) -> tuple[int, ...]:
+def is_ridge(grams: Grams, pieces: Sequence[Any]) -> bool:
+    """Whether a term of a kernel is a ridge: the identity beside other terms. Alone, it is the kernel."""
+    return len(pieces) > 1 and isinstance(grams.storage, IdentityStorage)
+
+
+def weight_variables(node: Risk) -> frozenset[int]:
     """Return the ids of the variables in the weights of a risk's kernels, except those of a ridge."""
-    ids: list[int] = []
-    for K in node.learner.kernels:
-        pieces = terms(K) or []
-        for weights, grams in pieces:
-            ridge = isinstance(grams.storage, IdentityStorage)
-            if len(pieces) == 1 or not ridge:  # alone, the identity is the kernel
-                ids += [variable.id for variable in weights.variables()]
-    return tuple(ids)
+    sums = [pieces for K in node.learner.kernels if (pieces := terms(K))]
+    weights = [w for pieces in sums for w, grams in pieces if not is_ridge(grams, pieces)]
+    return frozenset(variable.id for w in weights for variable in w.variables())
 
 
 def crossed(cross: ArrayLike, m: int, sizes: tuple[int, int], caller: str) -> Array:

@@ -18,7 +18,6 @@ from kernelopt.certificates.conic import proofs
 from kernelopt.certificates.conic.cones import cone_program
 from kernelopt.certificates.conic.dual_cones import LocalMetric
 from kernelopt.certificates.conic.proofs import solved_normal_equations
-from kernelopt.certificates.lower.minorants import minorants
 from kernelopt.conic import calls, process
 from kernelopt.errors import InsufficientMemoryError
 from kernelopt.grams import stored
@@ -45,27 +44,6 @@ def spectra(n=12, m=2):
     return similarity.restricted_spectral(
         S + S.transpose(0, 2, 1), y, rho=0.5, trace=1.0, fidelity="squared_frobenius"
     )
-
-
-def at_equal_weights(formulation):
-    structure = Structure(formulation.problem)
-    for variable in structure.variables:
-        variable.save_value(np.full(variable.size, 1 / variable.size))
-    return structure
-
-
-def test_a_minorant_of_several_kernels_forms_no_kernel(monkeypatch):
-    structure = at_equal_weights(spectra())
-    alpha = np.random.default_rng(1).uniform(0, 0.5, 12) * structure.risks[0].learner.y
-    K = [np.asarray(kernel.value) for kernel in structure.risks[0].kernels]
-    monkeypatch.setattr(stored.RankOneStorage, "combine", None)
-    (below,) = minorants(structure, [alpha])
-    point = {v.id: v.value for v in structure.variables}
-    feasible = structure.risks[0].loss.project(alpha, structure.risks[0].learner.y, True)
-    gains = structure.risks[0].loss.dual_value(feasible, structure.risks[0].learner.y)
-    squares = np.array([feasible @ each @ feasible for each in K])
-    found = below.constant.mid + sum(slope.mid @ np.ravel(point[v.id]) for v, slope in below.slopes.items())
-    assert found == pytest.approx(gains - np.sqrt(squares).sum() ** 2 / 2, rel=1e-9)
 
 
 def test_a_product_of_large_matrices_is_not_begun_without_the_time_for_it(monkeypatch):
