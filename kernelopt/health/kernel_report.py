@@ -19,8 +19,14 @@ from kernelopt.validation.matrices import SYMMETRY_TOLERANCE
 DUPLICATE = 0.999  # alignment from which two kernels count as near-duplicates
 DIAGONAL = 0.9  # effective rank, as a share of N, from which a kernel is almost a multiple of I
 LONGEST_NAME = 36  # characters of a name in the table
-HEADER = ("asymmetry", "min λ / max |λ|", "effective rank", "scale", "trace")
-STYLES = {"asymmetry": ".1e", "min λ / max |λ|": ".1e", "alignment": ".3f"}
+COLUMNS = {  # of the table: attributes and their formats
+    "asymmetry": ("asymmetry", ".1e"),
+    "min λ / max |λ|": ("smallest", ".1e"),
+    "effective rank": ("effective_rank", ".4g"),
+    "scale": ("scale", ".4g"),
+    "trace": ("trace", ".4g"),
+    "alignment": ("alignment", ".3f"),
+}
 ESTIMATED = "The smallest eigenvalues are estimates from above, by the method of Lanczos."
 
 
@@ -132,15 +138,13 @@ class KernelReport:
         return ax
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        given = dict(zip(HEADER, (vars(self)[name] for name in NUMBERS), strict=True))
-        if self.alignment is not None:
-            given["alignment"] = self.alignment
+        used = {title: each for title, each in COLUMNS.items() if getattr(self, each[0]) is not None}
         rows = [
             [str(i), shortened_name(name, LONGEST_NAME), "; ".join(self.findings(i))]
-            + [rounded(values[i], STYLES.get(title, ".4g")) for title, values in given.items()]
+            + [rounded(getattr(self, attribute)[i], style) for attribute, style in used.values()]
             for i, name in enumerate(self.names)
         ]
-        return ["", "kernel", "findings", *given], rows
+        return ["", "kernel", "findings", *used], rows
 
     @property
     def _notes(self) -> list[str]:
