@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from kernelopt.learner import Machine
 from kernelopt.plain_tables import html_table
 from kernelopt.records import record
 from kernelopt.running import ProgressLine
+from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array
 
 LONG = 30.0  # predicted seconds of a `save` from which it says so beforehand, on a terminal or not
@@ -214,6 +215,35 @@ class Certificate:
     def __str__(self) -> str:
         text = f"{self.lower:.9g} <= optimum <= {self.upper:.9g} (gap {self.gap:.1e}, {self.route})"
         return text + (f": {self.reason}" if self.reason else "") + self.assumed
+
+
+def minimised(structure: Structure, certificate: Certificate) -> tuple[float, float]:
+    """Return the lower bound and the value of the minimisation; a maximum is minus a minimum."""
+    sides = certificate.lower, certificate.upper
+    return (-sides[1], -sides[0]) if structure.maximize else sides
+
+
+def with_better_bound(structure: Structure, certificate: Certificate, lower: float) -> Certificate:
+    """Return the certificate with `lower` as its bound by duality, if that is a better bound.
+
+    The bound by duality is the lower bound of the minimisation. A lower bound above the value of the point is
+    not used: by their rounding errors two bounds may cross.
+    """
+    bound, value = minimised(structure, certificate)
+    if not bound < lower <= value:
+        return certificate
+    return replace(certificate, upper=-lower) if structure.maximize else replace(certificate, lower=lower)
+
+
+def combined_certificate(structure: Structure, one: Certificate, two: Certificate) -> Certificate:
+    """Return the certificate with the better value, with the better of the two bounds by duality."""
+    best, other = sorted((one, two), key=lambda found: minimised(structure, found)[1])
+    certificate = with_better_bound(structure, best, minimised(structure, other)[0])
+    if certificate is best:
+        return best
+    assumes = tuple(dict.fromkeys(best.assumes + other.assumes))
+    reason = "" if best.feasible else best.reason  # what was said of the bound that is replaced
+    return replace(certificate, alphas=other.alphas, route=other.route, assumes=assumes, reason=reason)
 
 
 Values = dict[int, np.ndarray]  # by variable id

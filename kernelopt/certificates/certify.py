@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernelopt.certificates.boxes import NO_BOXES, Boxes
-from kernelopt.certificates.certificate import BoundedProblem, Certificate
+from kernelopt.certificates.certificate import BoundedProblem, Certificate, combined_certificate
 from kernelopt.certificates.gap import FLOOR_SHARE, Bound, floor, floor_of_coefficients, relative_gap
 from kernelopt.certificates.lower.choices import best_bound
 from kernelopt.certificates.statements.columns import Source
@@ -130,27 +130,12 @@ def certify(
     tol = None if tol is None else positive(tol, "tol", allow_zero=True)
     found = certificate_at(structure, start, choices, given=given, bounds=known, left=left, tol=tol)
     if isinstance(problem, BoundedProblem):
-        found = with_own_bounds(problem, found, start)
+        duals = {c.label: c.dual_value for c in problem.constraints}
+        finite = {k: v if v is not None and np.isfinite(v).all() else None for k, v in duals.items()}
+        own = problem.bounds(start or {}, finite)
+        best = combined_certificate(structure, own, found)
+        found = replace(best, residuals=found.residuals, source=own.source)
     return replace(found, reason="; ".join(filter(None, [unused, zeroed, found.reason])))
-
-
-def with_own_bounds(problem: BoundedProblem, found: Certificate, start: Point | None) -> Certificate:
-    """Return the better point and the better bound by duality of a certificate and of the problem's rules.
-
-    The rules are given the candidate and the multipliers that the constraints have from the last solve.
-    """
-    multipliers = {c.label: c.dual_value for c in problem.constraints}
-    finite = {k: v if v is not None and np.isfinite(v).all() else None for k, v in multipliers.items()}
-    own = problem.bounds(start or {}, finite)
-    maximize = isinstance(problem.objective, cp.Maximize)
-    side, sign = ("upper", -1.0) if maximize else ("lower", 1.0)
-    attained = "lower" if maximize else "upper"
-    best, other = sorted((own, found), key=lambda c: sign * getattr(c, attained))
-    if sign * getattr(other, side) > sign * getattr(best, side):
-        bound = {side: getattr(other, side), "route": other.route, "alphas": other.alphas}
-        best = replace(best, **bound, reason=other.reason)
-    assumes = tuple(dict.fromkeys(own.assumes + found.assumes))
-    return replace(best, residuals=found.residuals, source=own.source, assumes=assumes)
 
 
 def certificate_at(

@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 
 from kernelopt.certificates import Certificate
-from kernelopt.certificates.certificate import BoundedProblem
+from kernelopt.certificates.certificate import (
+    BoundedProblem,
+    combined_certificate,
+    minimised,
+    with_better_bound,
+)
 from kernelopt.certificates.certify import certificate_at
 from kernelopt.certificates.gap import floor
 from kernelopt.certificates.lower.choices import signed_bound
@@ -149,34 +154,6 @@ def closed_certificate(
 def attained(structure: Structure, certificate: Certificate) -> float:
     """Return the objective at the point of a certificate: `upper`, or `lower` for a maximisation."""
     return certificate.lower if structure.maximize else certificate.upper
-
-
-def minimised(structure: Structure, certificate: Certificate) -> tuple[float, float]:
-    """Return the lower bound and the value of the minimisation; a maximum is minus a minimum."""
-    sides = certificate.lower, certificate.upper
-    return (-sides[1], -sides[0]) if structure.maximize else sides
-
-
-def with_better_bound(structure: Structure, certificate: Certificate, lower: float) -> Certificate:
-    """Return the certificate with `lower` as its bound by duality, if that is a better bound.
-
-    The bound by duality is the lower bound of the minimisation. A lower bound above the value of the point is
-    not used: by their rounding errors two bounds may cross.
-    """
-    bound, value = minimised(structure, certificate)
-    if not bound < lower <= value:
-        return certificate
-    return replace(certificate, upper=-lower) if structure.maximize else replace(certificate, lower=lower)
-
-
-def combined_certificate(structure: Structure, one: Certificate, two: Certificate) -> Certificate:
-    """Return the certificate with the better value, with the better of the two bounds by duality."""
-    best, other = sorted((one, two), key=lambda found: minimised(structure, found)[1])
-    certificate = with_better_bound(structure, best, minimised(structure, other)[0])
-    if certificate is best:
-        return best
-    assumes = tuple(dict.fromkeys(best.assumes + other.assumes))
-    return replace(certificate, alphas=other.alphas, route=other.route, assumes=assumes)
 
 
 def better_result(structure: Structure, one: Result, two: Result) -> Result:

@@ -156,7 +156,10 @@ class Ball:
             y = B @ np.linalg.lstsq(B.T @ B, w, rcond=DEPENDENT)[0]
         for slack in (0.0, *SLACKS):
             nearby = y * (1 + slack)
-            values = checker().product(B.T, nearby) if v.dtype == object else B.T @ nearby
+            if self.kernels is None:
+                values = fractions(nearby)
+            else:
+                values = checker().product(B.T, nearby) if v.dtype == object else B.T @ nearby
             if (values >= v)[signed].all():
                 break
         statement.set_witness(0, y=nearby)

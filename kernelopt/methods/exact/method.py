@@ -10,7 +10,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.certificates import Certificate
-from kernelopt.certificates.certificate import BoundedProblem
+from kernelopt.certificates.certificate import BoundedProblem, combined_certificate
 from kernelopt.certificates.certify import certificate_at
 from kernelopt.certificates.impossible import (
     contradiction,
@@ -31,7 +31,7 @@ from kernelopt.errors import MethodError, ParameterError
 from kernelopt.methods.control import Control
 from kernelopt.methods.exact.programme import Programme
 from kernelopt.methods.method import Cost, Method, Outcome
-from kernelopt.methods.results import attained, bounded_certificate, combined_certificate
+from kernelopt.methods.results import attained, bounded_certificate
 from kernelopt.methods.sizing import Size, size
 from kernelopt.running import check
 from kernelopt.structure.ball import BallProblem, read_ball
