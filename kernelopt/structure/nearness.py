@@ -7,6 +7,7 @@ from functools import cached_property
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.atoms.affine.add_expr import AddExpression
 from cvxpy.atoms.elementwise.abs import abs as abs_atom
 from cvxpy.atoms.norm1 import norm1
 from cvxpy.atoms.pnorm import Pnorm
@@ -15,7 +16,7 @@ from cvxpy.atoms.quad_over_lin import quad_over_lin
 from kernelopt.fidelities import Fidelity, frobenius, l1, squared_frobenius
 from kernelopt.grams import RankOneStorage
 from kernelopt.language.fidelity import Distance
-from kernelopt.language.terms import terms
+from kernelopt.language.terms import dense, terms
 from kernelopt.numerics.ball import Ball
 from kernelopt.structure.affine import affine, single_entries
 from kernelopt.structure.learning import read_pieces
@@ -84,18 +85,21 @@ def read_spelling(term: cp.Expression) -> tuple[Fidelity, float, cp.Expression] 
 
 
 def read_target(D: cp.Expression) -> tuple[cp.Variable, Array] | None:
-    """Read D as X - target, up to sign and to the order of its entries, for one variable X."""
+    """Read D as X - target, up to sign and to the order of its entries, for one variable X.
+
+    X - target itself is read from its terms, any other affine map from its coefficients.
+    """
     if len(D.variables()) != 1 or D.size != D.variables()[0].size:
         return None
-    read, (X,) = affine(D), D.variables()
-    matrix = None if read is None else read.matrices[X]
-    if read is None or matrix is None:
-        return None
-    signs = matrix.sum(axis=0)
-    alone = single_entries(matrix)
-    if alone is None or np.ptp(signs) or not (alone == 1).all():
-        return None
-    target = np.reshape(-signs[0] * (abs(matrix).T @ read.constant), X.shape, order="F")
+    (X,) = D.variables()
+    if isinstance(D, AddExpression) and D.args[0] is X and all(c.is_constant() for c in D.args[1:]):
+        target = -np.broadcast_to(sum(dense(c) for c in D.args[1:]), X.shape)
+    else:
+        read = affine(D)
+        signs = None if read is None else read.matrices[X].sum(axis=0)
+        if read is None or signs is None or np.ptp(signs) or np.any(single_entries(read.matrices[X]) != 1):
+            return None
+        target = np.reshape(-signs[0] * (abs(read.matrices[X]).T @ read.constant), X.shape, order="F")
     return (X, target) if target.ndim == 1 or np.array_equal(target, target.T) else None
 
 

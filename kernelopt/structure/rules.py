@@ -86,7 +86,7 @@ def of_sum(atom: Any, *balls: Ball) -> Ball:
     mid, rad = numeric(atom, [ball.mid for ball in balls]), numeric(atom, [ball.rad for ball in balls])
     if isinstance(atom, MOVES):
         return Ball.of(mid, rad)
-    terms = numeric(atom, [1.0 * np.not_equal(ball.size, 0) for ball in balls])
+    terms = numeric(atom, [1.0 * ((ball.mid != 0) | (ball.rad != 0)) for ball in balls])
     sizes = numeric(atom, [np.abs(ball.mid) for ball in balls])
     return Ball.computed(mid, sizes, np.maximum(terms - 1, 0), rad)
 

@@ -99,7 +99,7 @@ def forced_columns(structure: Structure, affines: Sequence[Affine | None]) -> li
     while grown:
         grown = False
         for constraint, read, own in zip(structure.lifted.constraints, affines, found, strict=True):
-            if read is None or not any(variable.is_nonneg() for variable in read.matrices):
+            if read is None or read.constant.all() or not any(v.is_nonneg() for v in read.matrices):
                 continue
             A = joint(read.matrices, leaves, read.constant.size).tocoo()
             for sign in senses(constraint):
