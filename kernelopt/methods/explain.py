@@ -77,21 +77,15 @@ def without_kernel(structure: Structure) -> str:
 
 def undeclared_signs(structure: Structure) -> list[str]:
     """Return advice for every weight whose sign is stated by a constraint and not by an attribute."""
-    found: dict[str, None] = {}
-    positive_ids = {
-        id(c.args[1])
-        for c in structure.problem.constraints
-        if isinstance(c, Inequality) and c.args[0].is_zero()
-    }
-    for term in structure.risks:
-        for K in term.learner.kernels:
-            for weights, _ in terms(K) or []:
-                if not weights.is_nonneg() and id(weights) in positive_ids:
-                    found[
-                        f"{weights.name()} >= 0 is a constraint, which the sign analysis does not see: "
-                        "create the variable with nonneg=True and the risk becomes a second-order cone"
-                    ] = None
-    return list(found)
+    signed = (c for c in structure.problem.constraints if isinstance(c, Inequality) and c.args[0].is_zero())
+    stated = {id(constraint.args[1]) for constraint in signed}
+    kernels = [K for term in structure.risks for K in term.learner.kernels]
+    weights = [w for K in kernels for w, _ in terms(K) or [] if not w.is_nonneg() and id(w) in stated]
+    return [
+        f"{name} >= 0 is a constraint, which the sign analysis does not see: create the variable with "
+        "nonneg=True and the risk becomes a second-order cone"
+        for name in dict.fromkeys(w.name() for w in weights)
+    ]
 
 
 def expanded_traces(structure: Structure) -> list[str]:
