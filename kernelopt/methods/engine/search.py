@@ -43,6 +43,8 @@ class State:
         K_m alpha on the working set.
     same : bool
         Whether alpha was trained on this working set.
+    hessian : array of shape (m, m), or None
+        The second derivatives at the last step.
     upper : float
         The best upper bound if predictions were exact. The bound of the control contains their error, which
         does not fall as the steps go on.
@@ -54,6 +56,7 @@ class State:
     points: Index
     images: Array = field(default_factory=lambda: np.zeros(0))
     same: bool = False
+    hessian: Array | None = None
     upper: float = np.inf
 
 
@@ -76,12 +79,13 @@ class Search:
         aim = aim if np.isfinite(aim) else self.target(state, np.inf, np.inf, first_gap)
         while True:
             control.check()
-            step, limited = self.solved(state, aim)
+            step, limited, hessian = self.solved(state, aim)
             before = self.gap(state)
             state, t, stop = self.checked(state, step, aim)
             if stop:
                 return
             rounds = 0 if self.gap(state) < SETTINGS.little * before else rounds + 1
+            state = replace(state, hessian=hessian)
             if self.single(state) and (limited or rounds >= SETTINGS.single_rounds):
                 state, rounds = self.doubled(state), 0
             if rounds >= SETTINGS.stalled_rounds:
@@ -175,13 +179,14 @@ class Search:
         pairs = zip(self.data, self.curves, strict=True)
         return [Samples(RestrictedLoss(curve, points), each.y[points], each.bias) for each, curve in pairs]
 
-    def solved(self, state: State, aim: float) -> tuple[Step, bool]:
+    def solved(self, state: State, aim: float) -> tuple[Step, bool, Array | None]:
         """Solve the problem on the working set to the gap `aim` by Newton steps; return the best one.
 
-        A step that raises the value is shortened towards the step of the lowest value. The other result is
-        whether single precision limits the training.
+        A step that raises the value is shortened towards the step of the lowest value. The other results are
+        whether single precision limits the training, and the last second derivatives.
         """
         samples, a = self.samples(state.points), state.alpha[:, state.points]
+        H, known = state.hessian, state.points.size >= SETTINGS.many_points
         share = max(SETTINGS.training_share * aim, SETTINGS.loose_share)
         first = Step.of(self.read, samples, state.w, a, state.images)
         step = first if state.same else self.trained(state, samples, first, state.w, share)
@@ -196,7 +201,9 @@ class Search:
                 along = step.w - lowest.w
                 w = lowest.w + way_back(float(lowest.slope @ along), float(step.slope @ along)) * along
             else:
-                w = self.next_weights(state, samples, step)
+                if H is None or not known:
+                    H = self.hessian(state, samples, step)
+                w, known = self.next_weights(state, step, H), False
             # Training is exact relative to the risk, and the gap is relative to risk + c'w.
             scale = min(1.0, abs(lowest.value) / (abs(lowest.risk) or 1.0))
             loose = SETTINGS.loose_share * best.gap
@@ -211,8 +218,8 @@ class Search:
                 best = step
             loosely = loosely + 1 if step.gap_of_training > missed else 0
             if loosely >= SETTINGS.single_steps and self.single(state):
-                return best, True
-        return best, False
+                return best, True, H
+        return best, False, H
 
     def trained(self, state: State, samples: list[Samples], start: Step, w: Array, share: float) -> Step:
         """Return the step at the weights w, with machines that are trained from the alpha of another step."""
@@ -226,17 +233,26 @@ class Search:
         provider.solves += len(samples)
         return Step.of(self.read, samples, w, alphas, images)
 
-    def next_weights(self, state: State, samples: list[Samples], step: Step) -> Array:
-        """Return the weights after a Newton step."""
-        read, provider, unit = self.read, state.provider, state.provider.unit(step.w)
-        if np.isinf(read.p) and not read.priced:
-            return read.start
+    def hessian(self, state: State, samples: list[Samples], step: Step) -> Array:
+        """Return the second derivatives of the risk at a step."""
+        provider, unit = state.provider, state.provider.unit(step.w)
         H, ridge = np.zeros((step.w.size, step.w.size)), unit * SETTINGS.ridges[not self.single(state)]
-        for share, each, machine, images in zip(read.shares, samples, step.trained, step.images, strict=True):
+        if np.isinf(self.read.p) and not self.read.priced:
+            return H
+        for share, each, machine, images in zip(
+            self.read.shares, samples, step.trained, step.images, strict=True
+        ):
             free = np.flatnonzero(each.loss.curve(each.y).free(machine.alpha))
             diagonal = inverse_hessian(each.loss, each.y, machine.f + machine.intercept)[free] + ridge
             M = provider.entries(step.w, free)
             H += share * second_derivatives(M, unit, images[:, free], diagonal, each.bias)
+        return H
+
+    def next_weights(self, state: State, step: Step, H: Array) -> Array:
+        """Return the weights after a Newton step with the second derivatives H."""
+        read = self.read
+        if np.isinf(read.p) and not read.priced:
+            return read.start
         if not H.any():
             return read.best_weights(step.w, step.s)  # alpha is locally constant: the risk is affine
         w = minimum_on_ball(step.slope, H, step.w, read.p)
@@ -252,7 +268,7 @@ class Search:
         provider = double_provider(self.read, self.control.memory)
         provider.passes, provider.solves = state.provider.passes, state.provider.solves
         w = (1 - EQUAL) * self.control.best / self.read.reach + EQUAL * self.read.start
-        return replace(state, provider=provider, w=w, images=np.zeros(0))
+        return replace(state, provider=provider, w=w, images=np.zeros(0), hessian=None)
 
     def checked(self, state: State, step: Step, aim: float) -> tuple[State, Array, bool]:
         """Bound the optimum at the weights and alpha of a step, on all points.

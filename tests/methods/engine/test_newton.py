@@ -281,6 +281,25 @@ def test_a_working_set_that_grows_leads_to_the_same_optimum(monkeypatch):
         assert grown.lower <= whole.upper and whole.lower <= grown.upper
 
 
+def test_second_derivatives_serve_the_first_step_of_the_next_solve(monkeypatch):
+    """They are those of another working set, so that the steps after it must have their own."""
+    X, digit = load_digits(return_X_y=True)
+    X, y = X[:600] / 16, np.where(digit[:600] % 2 == 0, 1.0, -1.0)
+    kernels = [ko.gaussian(s) for s in (0.3, 0.7, 1.5)]
+    factored, made = search.second_derivatives, []
+    monkeypatch.setattr(search, "second_derivatives", lambda *given: made.append(0) or factored(*given))
+    minimum, steps = search.minimum_on_ball, []
+    monkeypatch.setattr(search, "minimum_on_ball", lambda *given: steps.append(0) or minimum(*given))
+    found = []
+    for many in (np.inf, 1):
+        monkeypatch.setattr(search, "SETTINGS", replace(search.SETTINGS, many_points=many))
+        made.clear(), steps.clear()
+        found.append(lp_norm.primal(ko.Grams.from_kernels(kernels, X), y, p=1.5).solve("newton", tol=1e-5))
+        assert found[-1].status == "optimal"
+        assert 0 < len(made) < len(steps) if many == 1 else len(made) == len(steps)
+    assert found[0].lower <= found[1].upper and found[1].lower <= found[0].upper
+
+
 def test_other_methods_of_the_ball_refuse_prices_in_words():
     Ks, X = stack(np.random.default_rng(7), 12)
     problem = priced(lp_norm.primal(Ks, labels(np.random.default_rng(8), X), p=2), np.ones(6))
