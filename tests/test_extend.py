@@ -22,7 +22,7 @@ from scipy.special import xlog1py
 import kernelopt as ko
 from kernelopt import cli, extend
 from kernelopt.catalog import Entry
-from kernelopt.fidelities.names import known
+from kernelopt.fidelities.norms import known
 from kernelopt.installed import KINDS, installed, listed
 from kernelopt.kernels import kernel_text
 from kernelopt.methods import selection

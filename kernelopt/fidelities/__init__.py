@@ -1,8 +1,7 @@
 """The fidelities. `kernelopt.fidelities.base.Fidelity` defines what a fidelity provides."""
 
 from kernelopt.fidelities.base import Fidelity, Proximal, Radial
-from kernelopt.fidelities.names import FIDELITIES, as_fidelity
-from kernelopt.fidelities.norms import frobenius, l1, squared_frobenius
+from kernelopt.fidelities.norms import FIDELITIES, as_fidelity, frobenius, l1, squared_frobenius
 
 __all__ = [
     "FIDELITIES",
