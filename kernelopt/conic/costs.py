@@ -6,7 +6,7 @@ seconds of one core of a 2023 server.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ class Cones:
 
     def __add__(self, other: Cones) -> Cones:
         """The cones of both."""
-        return Cones(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Cones)))
+        return Cones(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
     @property
     def order(self) -> int:

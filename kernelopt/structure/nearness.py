@@ -92,8 +92,9 @@ def read_target(D: cp.Expression) -> tuple[cp.Variable, Array] | None:
     if len(D.variables()) != 1 or D.size != D.variables()[0].size:
         return None
     (X,) = D.variables()
-    if isinstance(D, AddExpression) and D.args[0] is X and all(c.is_constant() for c in D.args[1:]):
-        target = -np.broadcast_to(sum(dense(c) for c in D.args[1:]), X.shape)
+    difference = isinstance(D, AddExpression) and D.args[0] is X and all(c.is_constant() for c in D.args[1:])
+    if D is X or difference:
+        target = -np.broadcast_to(sum((dense(c) for c in D.args[1:]), start=np.zeros(())), X.shape)
     else:
         read = affine(D)
         signs = None if read is None else read.matrices[X].sum(axis=0)

@@ -16,7 +16,7 @@ from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.decompositions import eigenpairs, eigenvalues
 from kernelopt.numerics.norms import on_simplex
 from kernelopt.numerics.rounding import eigenvalue_error, norm_above
-from kernelopt.structure.affine import affine, single_entries
+from kernelopt.structure.affine import Affine, affine, single_entries
 from kernelopt.structure.trees import POWER, exponent_of
 from kernelopt.validation import Array, Index
 
@@ -119,13 +119,11 @@ class Budget(Part):
     p: ClassVar[float] = 1.0
 
     @classmethod
-    def recognise(cls, constraints: Mapping[int, cp.Constraint]) -> Self | None:
-        """Return one scalar constraint as a budget, or None."""
-        (constraint, *others) = constraints.values()
+    def stated(cls, constraint: cp.Constraint, read: Affine | None, at: int) -> Self | None:
+        """Return a scalar constraint as a budget, or None. `read` is its expression as an affine map."""
         equality = isinstance(constraint, Equality | Zero)
         scalar = constraint.size == 1 and (equality or isinstance(constraint, Inequality | NonPos))
-        read = affine(constraint.expr) if scalar and not others else None
-        if read is None or not read.matrices:
+        if read is None or not scalar or not read.matrices:
             return None
         rows = {variable: read.gradient(variable) for variable in read.matrices}
         sign = -1.0 if equality and sum(float(row.sum()) for row in rows.values()) < 0 else 1.0
@@ -134,7 +132,7 @@ class Budget(Part):
             is_trace_multiple(v, row) or (v.is_nonneg() and (row >= 0).all() and row.any())
             for v, row in rows.items()
         )
-        return cls(rows, total, not equality, sign, tuple(constraints)) if signed and total >= 0 else None
+        return cls(rows, total, not equality, sign, (at,)) if signed and total >= 0 else None
 
     @property
     def variables(self) -> tuple[cp.Variable, ...]:  # type: ignore[override]

@@ -292,8 +292,8 @@ class Structure:
         """For each constraint the budget or the norm ball that it states, without risks; or None."""
         own = set(self.variables)
         return tuple(
-            Budget.recognise({i: c}) or LpBall.recognise({i: c}) if set(c.variables()) <= own else None
-            for i, c in enumerate(self.lifted.constraints)
+            Budget.stated(c, read, i) or LpBall.recognise({i: c}) if set(c.variables()) <= own else None
+            for i, (c, read) in enumerate(zip(self.lifted.constraints, self.affines, strict=True))
         )
 
     @property
