@@ -29,8 +29,8 @@ from kernelopt.certificates.conic.tightening import tightened
 from kernelopt.conic.compiled import Compiled
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.rounding import norm_above
-from tests.certificates.truth.exact_algebra import eliminated
 from tests.every import every
+from tests.exact_fractions import eliminated
 
 PAIRS = {
     "soc": ((5, 3, 4), (5, -3, -4)),

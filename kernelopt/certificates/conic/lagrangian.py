@@ -18,12 +18,9 @@ import scipy.sparse as sp
 
 from kernelopt.certificates.conic.cones import ConeProgram, Interval
 from kernelopt.certificates.conic.dual_cones import into_dual_cone
+from kernelopt.certificates.conic.settings import SETTINGS
 from kernelopt.numerics.ball import Ball
 from kernelopt.validation import Array, Index, Mask
-
-MAX_MULTIPLICATIONS = 1e9  # of the pivoted QR factorisation that chooses the rows: a second or less
-CONTRACTION = 0.5  # the largest |I - RM| that is accepted: the bound is then at most doubled
-AMPLE_RATIO = 2.0**20  # distances to the boundary beyond this multiple of a change count as equal
 
 
 class CorrectionSystem(NamedTuple):
@@ -56,7 +53,7 @@ class CorrectionSystem(NamedTuple):
         # Any v > 0 is valid. A multiple of the second term of the series is added to make q small.
         v = np.maximum(approximation + 4 * (self.residual @ approximation), np.finfo(float).tiny)
         q = Ball(float(((self.residual @ Ball(v)) / v).above.max()))
-        if not q.mid <= CONTRACTION:
+        if not q.mid <= SETTINGS.contraction:
             return None
         radius = np.zeros(entries)
         radius[self.rows] = (Ball(self.power * v) / (Ball(1.0) - q)).above
@@ -72,10 +69,10 @@ def correction_system(
     of the dual cone: z can change most where it is far inside. Distances are capped at a multiple of
     `wanted`, the size of the wanted change.
     """
-    weights = np.minimum(inner_radii(program, z), AMPLE_RATIO * wanted)
+    weights = np.minimum(inner_radii(program, z), SETTINGS.ample_ratio * wanted)
     rows = np.flatnonzero(weights > 0)
     k = columns.size
-    if not k or k > rows.size or float(k) ** 2 * rows.size > MAX_MULTIPLICATIONS:
+    if not k or k > rows.size or float(k) ** 2 * rows.size > SETTINGS.max_multiplications:
         return None
     with np.errstate(all="ignore"):
         power = powers_of_two_below(weights[rows])

@@ -22,6 +22,7 @@ from kernelopt.certificates.conic.proofs import (
     repaired_bound,
     suggests_ray,
 )
+from kernelopt.certificates.conic.settings import SETTINGS
 from kernelopt.certificates.conic.stated import WithoutAttributes, entries
 from kernelopt.certificates.conic.tightening import tightened
 from kernelopt.certificates.gap import Bound, relative_gap
@@ -30,17 +31,6 @@ from kernelopt.conic.costs import cone_sizes
 from kernelopt.conic.ladder import ACCURATE_TOLERANCE, QUICK_ITERATIONS, QUICK_TOLERANCE, scs_options
 from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.validation import Array, Index
-
-ACCURATE_ITERATIONS = 10_000  # of SCS after Clarabel failed: a bound should not take as long as a solve
-SUFFICIENT_GAP = 1e-6  # of the primal value: a bound this close ends the search
-SLOPE_ERROR = 1e-5  # of the largest sum of absolute values: the error of a solver's dual constraint
-NEGLIGIBLE_GAP = 1e-9  # of the primal value: a bound this close is not worth another correction
-POOR_GAP = 1e-3  # of the objective's terms: with a larger gap, dependent columns are looked for
-OBJECTIVE_MARGIN = 1e-3  # of the objective's terms: by how much the optimum may exceed a solver's value
-CANCELLATION = 1e-3  # of the objective's terms: a smaller primal value is one of terms that cancel
-DEPENDENT = 1e-13  # relative to the largest singular value of columns of length one: rounding
-MAX_COLUMNS = 500  # limits the cost of the dense singular value decomposition
-MAX_RATIO = 2.0**16  # of a bound to the entries of x: wide, and far from the 1e13 at which rounding counts
 
 
 def conic_bound(
@@ -119,7 +109,7 @@ def attempts(
 
     The costs are predicted from the cone form for Clarabel.
     """
-    accurate = scs_options(ACCURATE_TOLERANCE, ACCURATE_ITERATIONS)
+    accurate = scs_options(ACCURATE_TOLERANCE, SETTINGS.accurate_iterations)
     sizes = None if interior is None else cone_sizes(interior.dims, interior.A)
     first_order = sizes is not None and sizes.first_order_first
     if interior is not None and not first_order:
@@ -173,7 +163,7 @@ class Search:
         elif x is not None and z is not None:
             primal = self.primal(x)
             self.repair_and_keep(x, z, primal)
-            return self.best.value < primal - POOR_GAP * max(abs(primal), program.terms(x))
+            return self.best.value < primal - SETTINGS.poor_gap * max(abs(primal), program.terms(x))
         return False
 
     def from_dual_values(self, z: Array, x: Array, attained: float, tol: float | None) -> bool:
@@ -210,13 +200,14 @@ class Search:
         program = self.program
         terms = program.terms(x)
         if not primal < self.objective_bound:
-            self.objective_bound = primal + abs(primal) + OBJECTIVE_MARGIN * terms
+            self.objective_bound = primal + abs(primal) + SETTINGS.objective_margin * terms
             self.box = tightened(program, self.known, self.objective_bound)
         for columns in self.choices:
-            if self.best.value > -np.inf and primal - self.best.value <= NEGLIGIBLE_GAP * abs(primal):
+            negligible = SETTINGS.negligible_gap * abs(primal)
+            if self.best.value > -np.inf and primal - self.best.value <= negligible:
                 break
             repaired = repaired_bound(program, self.box, x, z, columns)
-            close = primal - repaired.value <= POOR_GAP * max(abs(primal), terms)
+            close = primal - repaired.value <= SETTINGS.poor_gap * max(abs(primal), terms)
             if not close and self.restrict_dependent(x):
                 repaired = repaired_bound(program, self.box, x, z, columns)
             value = min(repaired.value, self.objective_bound)
@@ -226,7 +217,8 @@ class Search:
                     self.found.append(self.best)
             elif self.best.value == -np.inf and repaired.unbounded_slopes.any():
                 self.best = Bound(-np.inf, self.without_minimum(x, z, repaired.unbounded_slopes))
-        return primal - self.best.value <= SUFFICIENT_GAP * max(abs(primal), CANCELLATION * terms)
+        size = max(abs(primal), SETTINGS.cancellation * terms)
+        return primal - self.best.value <= SETTINGS.sufficient_gap * size
 
     def without_minimum(self, x: Array, z: Array, unbounded: Array) -> str:
         """Return why a multiplier gives no bound, where slopes of the `unbounded` columns are not zero.
@@ -236,7 +228,8 @@ class Search:
         program, name = self.program, owner(self.program, self.names, unbounded)
         slopes = np.abs(gradient(program, x).mid + program.A.T @ z)
         sizes = np.abs(program.c) + abs(program.A).T @ np.abs(z)
-        self.needs_bounds = bool((slopes <= SLOPE_ERROR * sizes.max(initial=0.0))[unbounded != 0].all())
+        met = slopes <= SETTINGS.slope_error * sizes.max(initial=0.0)
+        self.needs_bounds = bool(met[unbounded != 0].all())
         if not self.needs_bounds:
             return f"the multipliers are far from the dual constraint of {name}"
         given = f"bounds={{{name.removeprefix('variable ')}: (-R, R)}}"
@@ -248,19 +241,19 @@ class Search:
     def restrict_dependent(self, x: Array) -> bool:
         """Assume limits for columns that are dependent up to rounding; return whether there are new ones.
 
-        A column is limited to MAX_RATIO times the largest of the entries of |x| and the sizes of such
+        A column is limited to `max_ratio` times the largest of the entries of |x| and the sizes of such
         columns.
         """
         if self.dependent is not None:
             return False
         x = np.maximum(np.abs(x), self.sizes)
-        largest = MAX_RATIO * max(float(x.max(initial=0.0)), SMALLEST_DIVISOR)
+        largest = SETTINGS.max_ratio * max(float(x.max(initial=0.0)), SMALLEST_DIVISOR)
         wide = np.flatnonzero(~(self.box.max_abs <= largest) & (self.program.curvature <= 0))
         self.dependent = dependent_columns(self.program, wide)
         if not self.dependent.size:
             return False
         radius = np.full(x.size, np.inf)
-        radius[self.dependent] = MAX_RATIO * max(float(x[self.dependent].max()), SMALLEST_DIVISOR)
+        radius[self.dependent] = SETTINGS.max_ratio * max(float(x[self.dependent].max()), SMALLEST_DIVISOR)
         self.known = Interval(np.maximum(self.box.lower, -radius), np.minimum(self.box.upper, radius))
         self.box = tightened(self.program, self.known, self.objective_bound)
         return True
@@ -286,7 +279,7 @@ def dependent_columns(program: ConeProgram, columns: Index) -> Index:
     that is meant.
     """
     none: Index = columns[:0]
-    if not 1 < columns.size <= MAX_COLUMNS:
+    if not 1 < columns.size <= SETTINGS.max_columns:
         return none
     A = program.A[:, columns].toarray()
     length = np.sqrt((A**2).sum(axis=0))
@@ -298,10 +291,10 @@ def dependent_columns(program: ConeProgram, columns: Index) -> Index:
     except np.linalg.LinAlgError:
         return none
     values = np.concatenate([values, np.zeros(columns.size - values.size)])
-    null = directions[values <= DEPENDENT * float(values[0])]
+    null = directions[values <= SETTINGS.dependent * float(values[0])]
     cost = program.c[columns] / length
-    null = null[np.abs(null @ cost) <= DEPENDENT * np.abs(null) @ np.abs(cost)]
-    found: Index = columns[np.abs(null).max(axis=0, initial=0.0) > np.sqrt(DEPENDENT)]
+    null = null[np.abs(null @ cost) <= SETTINGS.dependent * np.abs(null) @ np.abs(cost)]
+    found: Index = columns[np.abs(null).max(axis=0, initial=0.0) > np.sqrt(SETTINGS.dependent)]
     return found
 
 

@@ -18,15 +18,13 @@ from kernelopt.certificates.conic.dual_cones import (
     into_dual_cone,
 )
 from kernelopt.certificates.conic.lagrangian import DualValue, dual_value, gradient
+from kernelopt.certificates.conic.settings import SETTINGS
 from kernelopt.certificates.conic.tightening import tightened
 from kernelopt.conic.costs import SPARSE_PRODUCT
 from kernelopt.numerics.ball import Ball
 from kernelopt.running import check, running_call
 from kernelopt.threads import interruptible
 from kernelopt.validation import Array, Index, Mask
-
-REFINEMENTS = 4  # steps of iterative refinement: each reduces what the ridge and rounding leave
-RIDGE = 1e-14  # added to the normal equations of columns of length one: rounding of their entries
 
 
 def solved_normal_equations(A: sp.csr_array, H: LocalMetric) -> Callable[[Array], Array] | None:
@@ -39,7 +37,8 @@ def solved_normal_equations(A: sp.csr_array, H: LocalMetric) -> Callable[[Array]
         normal = H.gram(A)
         length = np.sqrt(normal.diagonal())
         scale = np.where(length > 0, 1 / length, 1.0)
-        normal = sp.diags_array(scale) @ normal @ sp.diags_array(scale) + RIDGE * sp.eye_array(scale.size)
+        ridge = SETTINGS.ridge * sp.eye_array(scale.size)
+        normal = sp.diags_array(scale) @ normal @ sp.diags_array(scale) + ridge
     if not np.isfinite(normal.data).all():
         return None
     try:
@@ -51,7 +50,7 @@ def solved_normal_equations(A: sp.csr_array, H: LocalMetric) -> Callable[[Array]
 
 def factored(M: sp.csc_array) -> Callable[[Array], Array]:
     """Return the function that solves with a matrix; the running call may end while it is factored."""
-    if M.nnz > DENSE_SHARE * M.shape[0] ** 2:
+    if M.nnz > SETTINGS.dense_share * M.shape[0] ** 2:
         factors = lu_factor(M.toarray(), check_finite=False)
         return lambda right: np.asarray(lu_solve(factors, right, check_finite=False))
     found = splu(M) if running_call() is None else interruptible(lambda: splu(M), lambda: None)
@@ -71,21 +70,9 @@ def corrected_multiplier(program: ConeProgram, columns: Index, z: Array, wanted:
         solve = solved_normal_equations(A, H)
         if solve is None:
             return None
-        for _ in range(REFINEMENTS):
+        for _ in range(SETTINGS.refinements):
             z = np.asarray(z + H(A @ solve(wanted[columns] - A.T @ z)))
     return z if np.isfinite(z).all() else None
-
-
-REPAIRS = 9  # the step into the cone grows at least tenfold each time: from 1e-12 to 1e-4
-RAY_ERROR = 1e-4  # relative to sums of absolute values: beyond a solver's error a multiplier is no ray
-LEAST_SQUARES = (0.0, 1e-14, 1e-14)  # of `lsqr`: damping, and tolerances near rounding
-CENTRAL = 1e-8  # of the largest slack: the parameter of the central path where a multiplier is completed
-FIRST_STEP = 1e-12  # into the cone, relative to the multiplier
-DENSE_SHARE = 0.1  # of the entries of a matrix: with more of them dense factors are faster
-NEGLIGIBLE_LOSS = 1e-9  # a loss, relative to the bound, with which no further attempt is made
-SIGN_MARGIN = 8.0  # error bounds by which a slope of a column with one bound keeps its sign
-NEGLIGIBLE = (1e-6, 0.0)  # of the largest entry: smaller entries of a ray are set to zero, then none
-ROUNDING_BITS = (6, 20, 30)  # after the binary point, to which a ray is rounded
 
 
 def repaired_bound(program: ConeProgram, box: Interval, x: Array, z: Array, columns: Index) -> DualValue:
@@ -102,9 +89,9 @@ def repaired_bound(program: ConeProgram, box: Interval, x: Array, z: Array, colu
         return best
     slope, e = Ball(gradient(program, x).mid), interior_point(program)
     one_sided = np.isfinite(box.lower).astype(float) - np.isfinite(box.upper)
-    start, step = near, FIRST_STEP * float(np.abs(near).max(initial=0.0))
-    for _ in range(REPAIRS):
-        margin = SIGN_MARGIN * (slope + program.A.T @ Ball(near)).rad * one_sided
+    start, step = near, SETTINGS.first_step * float(np.abs(near).max(initial=0.0))
+    for _ in range(SETTINGS.repairs):
+        margin = SETTINGS.sign_margin * (slope + program.A.T @ Ball(near)).rad * one_sided
         corrected, moved = corrected_multiplier(program, columns, near, margin - slope.mid), 0.0
         inside = None if corrected is None else into_dual_cone(program, corrected)
         if corrected is not None and inside is not None:
@@ -113,7 +100,7 @@ def repaired_bound(program: ConeProgram, box: Interval, x: Array, z: Array, colu
             farther = moved == 0.0 and -np.inf < found.value <= best.value  # larger steps cost more
             if found.value > best.value or best.value == -np.inf:
                 best = found
-            negligible = found.loss <= NEGLIGIBLE_LOSS * abs(found.value)
+            negligible = found.loss <= SETTINGS.negligible_loss * abs(found.value)
             if farther or (negligible and found.value > -np.inf):
                 break
         step = max(min(4 * moved, 1000 * step), 10 * step)
@@ -130,7 +117,7 @@ def completed(program: ConeProgram, x: Array, z: Array) -> Array:
     only = program.with_data(A=sp.csc_array(sp.diags_array(unknown.astype(float)) @ program.A))
     known = np.where(unknown, 0.0, z)
     slack = program.b - program.A @ x
-    least = CENTRAL * max(float(np.abs(slack).max(initial=0.0)), 1.0)
+    least = SETTINGS.central * max(float(np.abs(slack).max(initial=0.0)), 1.0)
     inside = into_dual_cone(program, slack)  # the cones with a barrier here are their own duals
     if inside is None:
         return known
@@ -156,14 +143,14 @@ def farkas(program: ConeProgram, z: Array, known: Interval) -> Array | None:
         return None
     zero_objective = replace(program.with_data(P=sp.csc_array((n, n)), c=np.zeros(n)), offset=0.0)
     box = tightened(zero_objective, known)
-    rays = [np.where(significant_entries(program, z / size, t), z / size, 0.0) for t in NEGLIGIBLE]
+    rays = [np.where(significant_entries(program, z / size, t), z / size, 0.0) for t in SETTINGS.negligible]
     for ray in rays[: 1 + bool(np.any(rays[0] != rays[1]))]:
         for columns in column_choices(known):
             bound = repaired_bound(zero_objective, box, np.zeros(n), ray, columns)
             if bound.value > 0.0:
                 return bound.z
     # Where columns are dependent there is no correction, but a rounded ray may have A'z = 0 exactly.
-    for bits in ROUNDING_BITS:
+    for bits in SETTINGS.rounding_bits:
         rounded = into_dual_cone(program, np.ldexp(np.round(np.ldexp(z / size, bits)), -bits))
         if rounded is not None and dual_value(zero_objective, np.zeros(n), rounded, box).value > 0.0:
             return rounded
@@ -182,17 +169,17 @@ def completed_point(program: ConeProgram, x: Array) -> Array:
     found = np.where(unknown, 0.0, x)
     if unknown.any() and program.P.nnz:  # only the curved part of the bound depends on x
         A = sp.csr_array(program.A)[: program.dims.zero]
-        found[unknown] = lsqr(A[:, unknown], program.b[: program.dims.zero] - A @ found, *LEAST_SQUARES)[0]
+        right = program.b[: program.dims.zero] - A @ found
+        found[unknown] = lsqr(A[:, unknown], right, *SETTINGS.least_squares)[0]
     return found
 
 
 def suggests_ray(program: ConeProgram, z: Array) -> bool:
     """Whether b'z < 0 and A'z is about zero, in floating point."""
     size = float(np.abs(program.b) @ np.abs(z))
-    flat = np.abs(program.A.T @ z).max(initial=0.0) <= RAY_ERROR * (abs(program.A).T @ np.abs(z)).max(
-        initial=0.0
-    )
-    return bool(flat and program.b @ z < -RAY_ERROR * size)
+    terms = (abs(program.A).T @ np.abs(z)).max(initial=0.0)
+    flat = np.abs(program.A.T @ z).max(initial=0.0) <= SETTINGS.ray_error * terms
+    return bool(flat and program.b @ z < -SETTINGS.ray_error * size)
 
 
 def significant_entries(program: ConeProgram, z: Array, threshold: float) -> Mask:

@@ -12,13 +12,10 @@ import scipy.sparse as sp
 from kernelopt.certificates.conic.cones import ConeProgram, Interval
 from kernelopt.certificates.conic.exponential_cones import Exponential, Power
 from kernelopt.certificates.conic.lagrangian import column_minima
+from kernelopt.certificates.conic.settings import SETTINGS
 from kernelopt.certificates.conic.symmetric_cones import SecondOrder
 from kernelopt.numerics.ball import Ball
 from kernelopt.validation import Array, Index
-
-SWEEPS = 30  # at most: bounds may converge without ever being final
-STALLED_SWEEPS = 2  # sweeps without a new finite bound that end the propagation
-MAX_HEAD_ENTRIES = 8  # a longer first row of a second-order cone is not added to the other rows
 
 
 def tightened(program: ConeProgram, box: Interval, objective_bound: float = np.inf) -> Interval:
@@ -33,7 +30,7 @@ def tightened(program: ConeProgram, box: Interval, objective_bound: float = np.i
     x, stalled = box, 0
     s = rows.cone_bounds(Interval(np.full(rows.b.size, -np.inf), np.full(rows.b.size, np.inf)))
     with np.errstate(all="ignore"):
-        for _ in range(SWEEPS):
+        for _ in range(SETTINGS.sweeps):
             before, (x, s), old = x, rows.sweep(x, s), s
             if np.isfinite(objective_bound):
                 x = by_objective(program, x, objective_bound)
@@ -43,7 +40,7 @@ def tightened(program: ConeProgram, box: Interval, objective_bound: float = np.i
                 upper = np.where(np.isfinite(before.upper), before.upper, np.maximum(x.lower, x.upper))
                 return Interval(np.where(crossed, lower, x.lower), np.where(crossed, upper, x.upper))
             stalled = 0 if np.isfinite(x).sum() > np.isfinite(before).sum() else stalled + 1
-            if stalled > STALLED_SWEEPS or all(map(np.array_equal, [*before, *old], [*x, *s])):
+            if stalled > SETTINGS.stalled_sweeps or all(map(np.array_equal, [*before, *old], [*x, *s])):
                 break
     return x
 
@@ -120,7 +117,7 @@ def implied_rows(program: ConeProgram) -> tuple[sp.csr_array, Array]:
     for cone in program.cones:
         at = np.arange(cone.rows.start, cone.rows.stop).reshape(-1, cone.length)
         if isinstance(cone, SecondOrder):
-            at = at[np.diff(A.indptr)[at[:, 0]] <= MAX_HEAD_ENTRIES]
+            at = at[np.diff(A.indptr)[at[:, 0]] <= SETTINGS.max_head_entries]
             heads, tails = np.repeat(at[:, 0], cone.length - 1), at[:, 1:].ravel()
             for sign in (1.0, -1.0):
                 chosen.append(np.stack([heads, tails, tails], axis=1))
