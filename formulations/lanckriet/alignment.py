@@ -143,7 +143,7 @@ def dual(data: TransductionData, norm: str, units: Array) -> cp.Problem:
     """Return the dual of `alignment`, each of its rows multiplied by the unit of its kernel."""
     size = data.n if norm == "train" else data.N
     q = units * data.grams.forms(data.y)[data.used]
-    stack = data.grams.block(slice(0, size)) if size < data.N else data.grams
+    stack = data.grams.block(slice(0, size))
     U = cp.Variable((size, size), symmetric=True, name="U")
     forms = inner_products(data, stack, units, U)
     if not data.signed:

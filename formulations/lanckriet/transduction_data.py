@@ -149,7 +149,7 @@ class TransductionData:
 
     def factors(self) -> list[Array]:
         """Return F_i with K_i = F_i F_i' on the labelled points, for the used kernels."""
-        labelled = self.grams.block(slice(0, self.n)) if self.n < self.N else self.grams
+        labelled = self.grams.block(slice(0, self.n))
         return [labelled.factor(int(i)) for i in self.used]
 
 

@@ -176,8 +176,10 @@ class Grams:
         return Grams(IdentityStorage(whole(n_points, "n_points")))
 
     def block(self, rows: Any) -> Grams:
-        """Return the stack on the points `rows`: a slice or an index array."""
+        """Return the stack on the points `rows`: a slice or an index array; itself if all are in order."""
         chosen = positions(self.storage, rows, "points", "Grams.block", "rows", least=1)
+        if np.array_equal(chosen, np.arange(self.n_points)):
+            return self
         return Grams(self.storage.block(rows if isinstance(rows, slice) else chosen))
 
     def subset(self, indices: Any) -> Grams:

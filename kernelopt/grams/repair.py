@@ -260,7 +260,7 @@ def check_leading_blocks(grams: Grams) -> None:
     if grams.known_semidefinite:
         return
     size = min(grams.n_points, LEADING_POINTS)
-    block = grams if size == grams.n_points else grams.block(slice(0, size))
+    block = grams.block(slice(0, size))
     for i, K in enumerate(block):
         shifted = np.array(K)
         shifted[np.diag_indices(size)] += PSD_TOLERANCE * float(np.abs(np.diag(K)).max(initial=0.0))

@@ -59,7 +59,7 @@ def penalty(K: cp.Expression, n: int, label: str) -> Penalty:
         return Penalty(f, cp.matrix_frac(f, K[:n, :n] if n < K.shape[0] else K), None, "semidefinite")
     spans, squares, present = [], [], []
     for position, (weights, grams) in enumerate(parts):
-        block = grams.block(rows) if n < grams.n_points else grams
+        block = grams.block(rows)
         if not any(block.rank_bounds):  # zero kernels have f = 0; cvxpy has no empty variables
             spans.append(cp.Constant(np.zeros(n)))
             continue

@@ -71,8 +71,7 @@ class BallProblem:
     @cached_property
     def grams(self) -> Grams:
         """The kernels K_m on the labelled points, taken from `whole` at first use."""
-        n = self.n
-        return self.whole.block(slice(0, n)) if n < self.whole.n_points else self.whole
+        return self.whole.block(slice(0, self.n))
 
     @property
     def n(self) -> int:

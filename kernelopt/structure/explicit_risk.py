@@ -14,9 +14,9 @@ from kernelopt.language.faces import joint_range, restricted_to_range
 from kernelopt.language.penalty import Penalty, penalty, weighted
 from kernelopt.language.risk import Risk
 from kernelopt.learner import half_square
-from kernelopt.structure.affine import affine
+from kernelopt.structure.affine import Affine, affine
 from kernelopt.structure.trees import linear_factor, nodes, replaced, times
-from kernelopt.structure.units import RiskUnits, size_at
+from kernelopt.structure.units import RiskUnits
 from kernelopt.validation import Array
 
 INACTIVE = 1e-7  # weight of a risk relative to the objective, below which its multiplier is only rounding
@@ -143,10 +143,10 @@ def in_kernel_unit(
         return times(1 / unit.kernel, K), [1.0]
     summands, sizes = [], []
     for weights, grams in parts:
-        read = affine(weights)
-        size = np.ones(len(grams)) if read is None else size_at(read, {})
+        read = affine(weights) or Affine(np.ones(len(grams)), {})
+        size = np.abs(read.constant) + sum(abs(A).sum(axis=1) for A in read.matrices.values())
         size = np.where(size > 0, size, 1.0)
-        block = grams.block(slice(0, n)) if n < grams.n_points else grams
+        block = grams.block(slice(0, n))
         summands.append(combine(times(1 / size, weights), join([(size / unit.kernel, block)])))
         if any(block.rank_bounds):
             sizes.append(np.repeat(np.sqrt(size), block.rank_bounds))

@@ -86,7 +86,7 @@ class RiskTerm:
                 if read is None:
                     parts.append((affine(cp.vec(arg[:n, :n], order="F")), None))
                 for w, grams in read or []:
-                    parts.append((affine(w), grams.block(slice(0, n)) if n < grams.n_points else grams))
+                    parts.append((affine(w), grams.block(slice(0, n))))
             found.append(parts)
         return tuple(found)
 

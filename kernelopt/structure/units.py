@@ -14,7 +14,7 @@ from cvxpy.constraints.zero import Equality
 from kernelopt.language.learner import on_labelled
 from kernelopt.numerics.norms import length_of_positive
 from kernelopt.running import check
-from kernelopt.structure.affine import Affine, flat
+from kernelopt.structure.affine import flat
 from kernelopt.structure.attributes import projected, stated_bounds
 from kernelopt.structure.enclosure import violation
 from kernelopt.structure.evaluation import sum_of_magnitudes
@@ -213,14 +213,6 @@ def risk_units(term: RiskTerm) -> RiskUnits:
 def root_mean_square(v: Array) -> float:
     """Return the root mean square of a vector."""
     return length_of_positive(np.abs(v), 2.0) / float(np.sqrt(v.size))
-
-
-def size_at(read: Affine, sizes: dict[int, Array]) -> Array:
-    """Return |c| + |A| s, the size of an affine map c + A x at variables of the sizes s."""
-    total = np.abs(read.constant)
-    for variable, matrix in read.matrices.items():
-        total = total + abs(matrix) @ np.broadcast_to(sizes.get(variable.id, np.ones(())), (variable.size,))
-    return np.asarray(total)
 
 
 def objective_unit(structure: Structure, sizes: dict[int, Array]) -> float:

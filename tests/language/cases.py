@@ -186,6 +186,7 @@ KERNELS = {  # a kernel expression with values, and the matrix that it stands fo
         ORTHONORMAL @ cp.diag(valued(EIGHTS, nonneg=True)) @ ORTHONORMAL.T,
         (ORTHONORMAL * EIGHTS) @ ORTHONORMAL.T,
     ),
+    "parameters as weights": lambda: (ko.combine(cp.Parameter(3, value=A), FULL), AT),
     "parameter times": lambda: (cp.Parameter(nonneg=True, value=3.0) * ko.combine(valued(A), FULL), 3 * AT),
     "principal block": lambda: tuple(K[1 : N + 1, 1 : N + 1] for K in sum_of_all(stack(N + 2))),
     "rank one": lambda: (
@@ -201,5 +202,5 @@ KERNELS = {  # a kernel expression with values, and the matrix that it stands fo
     "array": lambda: (FULL[0], FULL[0]),
     "parameter": lambda: (cp.Parameter((N, N), PSD=True, value=FULL[0]), FULL[0]),
 }
-SUMS = list(KERNELS)[:11]  # read as sums of Gram matrices
+SUMS = list(KERNELS)[:12]  # read as sums of Gram matrices
 kernels = pytest.mark.parametrize("make", KERNELS.values(), ids=KERNELS)

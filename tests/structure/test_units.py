@@ -101,7 +101,8 @@ def cases():
         for form in (form for form in APPLY[method] if applies(method, loss, form)):
             case, name = (method, loss, form), f"{method}-{loss}-{form}"
             if case in QUICK:
-                few = UNITS if (loss, form) == ("hinge", "ball") else UNITS[k % 2 :][:1]
+                both = loss == "hinge" and form in ("ball", "free signs")
+                few = UNITS if both else UNITS[k % 2 :][:1]
                 # Two seconds; that the explicit problem is the same in every unit is tested below.
                 marks = [pytest.mark.slow] if case == ("exact", "hinge", "free signs") else []
                 yield pytest.param(*case, few, marks=marks, id=name)

@@ -228,5 +228,5 @@ def read_risk(structure: Structure) -> PricedRisk | str:
     # The present value of a parameter C is kept, since the certificate is saved later.
     has_parameter = any(isinstance(v, cp.Parameter) for v in vars(learner.loss).values())
     loss = learner.loss.scaled(1.0) if has_parameter else learner.loss
-    labelled = kernels.block(slice(0, learner.n)) if learner.n < kernels.n_points else kernels
+    labelled = kernels.block(slice(0, learner.n))
     return PricedRisk(labelled, learner.y, loss, learner.bias is not None, read.factor)

@@ -52,7 +52,7 @@ def machine(g: Risk, u: cp.Expression, new: New) -> Conjugate | None:
             pairs.append((-S / 2, restricted))
             domain.append(domain_of_S)
         for weights, grams in parts or []:
-            labelled = grams.block(slice(0, n)) if n < grams.n_points else grams
+            labelled = grams.block(slice(0, n))
             forms = quadratic_forms(alpha, labelled, divisors[m])
             if weights.is_constant():
                 gain = gain - pairing(weights, forms) / 2
