@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -76,7 +76,7 @@ class spectrum(Kernel):
 
     def _counts(self, strings: Strings) -> sp.csr_array:
         """Return how often each substring occurs in each string, shape (strings, substrings)."""
-        rows, _, words = Letters(strings).substrings(self.k)
+        ((rows, _, words),) = substrings(strings, [self.k])
         different, columns = np.unique(words, return_inverse=True)
         return sp.csr_array((np.ones(rows.size), (rows, columns)), shape=(len(strings), different.size))
 
@@ -166,10 +166,9 @@ class weighted_degree(Kernel):
         A column stands for a substring at a position. F says which string has it, and G how much each string
         counts for it.
         """
-        letters, d = Letters(strings), self.d
-        for k in range(1, min(d, letters.lengths[0]) + 1):
-            rows, places, words = letters.substrings(k)
-            count, beta = letters.lengths[0] - k + 1, 2 * (d - k + 1) / (d * (d + 1))
+        d, length = self.d, len(strings[0])
+        for k, (rows, places, words) in enumerate(substrings(strings, range(1, min(d, length) + 1)), 1):
+            count, beta = length - k + 1, 2 * (d - k + 1) / (d * (d + 1))
             features = np.unique(words, return_inverse=True)[1] * count + places
             present, columns = np.unique(features, return_inverse=True)
             moved = [self._moved(present, count, s) for s in range(-self.shift, self.shift + 1)]
@@ -207,33 +206,28 @@ class weighted_degree(Kernel):
         return different(X)
 
 
-class Letters:
-    """The letters of strings, one after the other, as numbers 0, 1, ... below `alphabet`."""
+def substrings(strings: Strings, sizes: Iterable[int]) -> Iterator[tuple[Index, Index, NDArray[np.int64]]]:
+    """Yield for each size k all substrings of length k: their strings, their positions and a code for each.
 
-    def __init__(self, strings: Strings) -> None:
-        text = "".join(strings).encode("utf-32-le", "surrogatepass")
-        used, self.codes = np.unique(np.frombuffer(text, dtype="<u4"), return_inverse=True)
-        self.alphabet = used.size
-        self.lengths = np.array([len(string) for string in strings])
-        self.rows = np.repeat(np.arange(len(strings)), self.lengths)
-        starts = np.cumsum(self.lengths) - self.lengths
-        self.places = np.arange(self.codes.size) - starts[self.rows]
-
-    def substrings(self, k: int) -> tuple[Index, Index, NDArray[np.int64]]:
-        """Return all substrings of length k: their strings, their positions and a code for each.
-
-        Equal substrings have equal codes. The code is a number with k digits in the base `alphabet`, and is
-        replaced by its rank among strings that occur before it would be too large for an integer of 64 bits.
-        """
-        starts = np.flatnonzero(self.places + k <= self.lengths[self.rows])
+    Equal substrings have equal codes. The code is a number with k digits, one for each letter, in the base of
+    the number of different letters. It is replaced by its rank among strings that occur before it would be
+    too large for an integer of 64 bits.
+    """
+    text = "".join(strings).encode("utf-32-le", "surrogatepass")
+    alphabet, letters = np.unique(np.frombuffer(text, dtype="<u4"), return_inverse=True)
+    lengths = np.array([len(string) for string in strings])
+    rows = np.repeat(np.arange(len(strings)), lengths)
+    places = np.arange(letters.size) - (np.cumsum(lengths) - lengths)[rows]
+    for k in sizes:
+        starts = np.flatnonzero(places + k <= lengths[rows])
         words, bound = np.zeros(starts.size, dtype=np.int64), 1
         for j in range(k):
-            if bound > LARGEST // self.alphabet:
+            if bound > LARGEST // alphabet.size:
                 found, words = np.unique(words, return_inverse=True)
                 bound = found.size
-            words = words * self.alphabet + self.codes[starts + j]
-            bound *= self.alphabet
-        return self.rows[starts], self.places[starts], words
+            words = words * alphabet.size + letters[starts + j]
+            bound *= alphabet.size
+        yield rows[starts], places[starts], words
 
 
 def product(left: sp.csr_array, right: sp.csr_array) -> Array:

@@ -19,7 +19,7 @@ from kernelopt.errors import (
 )
 from kernelopt.grams import caching
 from tests.every import every
-from tests.grams.stacks import KERNELS, SIGNED, STACKS, Counting, N, V, X, near
+from tests.grams.stacks import SIGNED, STACKS, Counting, N, V, X, near
 from tests.problems import labels, points, solved, stack
 
 ARRAY = stack(N)
@@ -33,12 +33,6 @@ def test_magnitudes_bound_the_entries_of_indefinite_matrices():
     for each in (signed, signed.subset([-1]), signed.block([2, 0])):
         d = each.magnitudes
         assert (np.abs(np.asarray(each)) <= np.sqrt(d[:, :, None] * d[:, None]) * (1 + 1e-12)).all()
-
-
-def test_rank_bounds_are_known_from_shapes():
-    grams = ko.Grams.from_kernels([ko.linear(), ko.polynomial(2), ko.gaussian(1.0)], X[:, :1])
-    assert grams.rank_bounds == (1, 3, N)
-    assert ko.Grams.rank_one(V).rank_bounds == (1, 1, 1, 1)
 
 
 def test_a_factor_drops_eigenvalues_below_1e_11_and_keeps_those_above():
@@ -63,28 +57,6 @@ def test_eigenvectors_rebuild_the_matrix():
         ko.Grams.from_eigenvectors(SIGNED, rank=10)
     with pytest.raises(NotSymmetricError, match="K0"):
         ko.Grams.from_eigenvectors(np.triu(SIGNED))
-
-
-def test_cross_kernels():
-    new = points(3, seed=9)
-    grams = ko.Grams.from_kernels(KERNELS, X)
-    assert grams.cross(new) == pytest.approx(np.stack([k(new, X) for k in KERNELS]))
-    assert np.array_equal(ko.Grams.identity(N).cross(new), np.zeros((1, 3, N)))
-    for other in (ko.Grams.from_array(stack(N)), ko.Grams.rank_one(V)):
-        with pytest.raises(InputError, match=r"pass the \(m, n_new, N\) array"):
-            other.cross(new)
-
-
-def test_self_similarity():
-    new = points(3, seed=9)
-    grams = ko.Grams.from_kernels(KERNELS, X)
-    assert grams.self_similarity(new) == pytest.approx(np.stack([np.diag(k(new)) for k in KERNELS]))
-    assert np.array_equal(ko.Grams.identity(N).self_similarity(new), np.ones((1, 3)))
-    for other in (ko.Grams.from_array(stack(N)), ko.Grams.rank_one(V)):
-        with pytest.raises(InputError, match=r"need kernel functions, got Grams.*from_kernels"):
-            other.self_similarity(new)
-    with pytest.raises(ShapeError, match=r"X_new must have 3 columns, .* got shape \(3, 2\)"):
-        grams.self_similarity(new[:, :2])
 
 
 def test_kernels_do_not_follow_the_points_they_were_given():
@@ -239,19 +211,26 @@ class Broken:
         return "broken"
 
 
-@pytest.mark.parametrize(
-    ("matrix", "error", "message"),
+@every(
+    ("ask", "matrix", "error", "message"),
     [
-        (np.full((N, N), np.nan), NotFiniteError, "broken must be finite"),
-        (np.triu(np.ones((N, N))), NotSymmetricError, "broken must be symmetric"),
-        (np.ones((N, 2)), ShapeError, "broken must be square"),
-        (np.eye(3), ShapeError, "broken must give a matrix on 9 points"),
+        (ko.Grams.combine, np.full((N, N), np.nan), NotFiniteError, "broken must be finite"),
+        (ko.Grams.combine, np.triu(np.ones((N, N))), NotSymmetricError, "broken must be symmetric"),
+        (ko.Grams.combine, np.ones((N, 2)), ShapeError, "broken must be square"),
+        (ko.Grams.combine, np.eye(3), ShapeError, "broken must give a matrix on 9 points"),
+        (ko.Grams.rows, np.full((2, N), np.nan), NotFiniteError, "broken must be finite"),
+        (
+            ko.Grams.rows,
+            np.ones((N, N)),
+            ShapeError,
+            r"broken must give rows of shape \(2, 9\), got \(9",
+        ),
     ],
 )
-def test_a_bad_kernel_is_named(matrix, error, message):
-    grams = ko.Grams.from_kernels([ko.linear(), Broken(matrix)], X)
+def test_a_bad_kernel_is_named(ask, matrix, error, message):
+    grams = ko.Grams.from_kernels([Broken(matrix), ko.linear()], X)
     with pytest.raises(error, match=message):
-        grams.combine([1.0, 1.0])
+        ask(grams, [1, 0] if ask is ko.Grams.rows else [1.0, 1.0])
 
 
 def test_an_indefinite_kernel_is_named():
@@ -271,35 +250,12 @@ def test_kernels_in_single_precision_are_told_from_indefinite_ones():
         ko.Grams.from_array(np.array([(X @ X.T).astype(np.float32)])).factor(0)
 
 
-@pytest.mark.parametrize(
-    ("matrix", "error", "message"),
-    [
-        (np.full((2, N), np.nan), NotFiniteError, "broken must be finite"),
-        (np.ones((N, N)), ShapeError, r"broken must give rows of shape \(2, 9\), got \(9, 9\)"),
-    ],
-)
-def test_a_kernel_with_bad_rows_is_named(matrix, error, message):
-    with pytest.raises(error, match=message):
-        ko.Grams.from_kernels([Broken(matrix)], X).rows([0, 1])
-
-
 def test_round_off_below_1e_8_is_no_indefiniteness():
     K = np.diag([1.0, 1.0, -1e-9])
     L = ko.Grams.from_array(K[None]).factor(0)
     assert L @ L.T == pytest.approx(np.diag([1.0, 1.0, 0.0]), abs=1e-12)
     with pytest.raises(NotPSDError):
         ko.Grams.from_array(np.diag([1.0, 1.0, -1e-7])[None]).factor(0)
-
-
-def test_no_kernels_and_no_points():
-    with pytest.raises(ShapeError, match="at least one kernel"):
-        ko.Grams.from_kernels([], X)
-    with pytest.raises(ShapeError, match="at least one point"):
-        ko.Grams.from_kernels([ko.linear()], [])
-    with pytest.raises(NotFiniteError, match="X must be finite"):
-        ko.Grams.from_kernels([ko.linear()], np.full((2, 2), np.nan))
-    with pytest.raises(ShapeError, match="V must have 2 dimension"):
-        ko.Grams.rank_one(np.ones(3))
 
 
 def test_a_stack_is_made_by_its_factories():
