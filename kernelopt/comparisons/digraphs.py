@@ -12,10 +12,9 @@ if TYPE_CHECKING:
 
 Node: TypeAlias = tuple[int, int]
 Arc: TypeAlias = tuple[Node, Node]
-Arcs: TypeAlias = dict[Node, dict[Node, int]]  # arcs[u][v] is the weight of u -> v; every node is a key
 
 
-def feedback_order(arcs: Arcs) -> list[Node]:
+def feedback_order(graph: nx.DiGraph) -> list[Node]:
     """Return the nodes in an order with little weight on backward arcs.
 
     This is the heuristic of [1]_. Sources are placed at the left end and sinks at the right end. Where there
@@ -26,54 +25,46 @@ def feedback_order(arcs: Arcs) -> list[Node]:
     .. [1] Eades, Lin, Smyth, "A fast and effective heuristic for the feedback arc set problem", Information
        Processing Letters 47 (1993).
     """
-    back: Arcs = {v: {} for v in arcs}
-    for u, heads in arcs.items():
-        for v, weight in heads.items():
-            back[v][u] = weight
-    outflow = {u: sum(arcs[u].values()) for u in arcs}
-    inflow = {u: sum(back[u].values()) for u in arcs}
+    outflow, inflow = dict(graph.out_degree(weight="weight")), dict(graph.in_degree(weight="weight"))
 
     def rank(u: Node) -> float:
         return inflow[u] - outflow[u] if inflow[u] and outflow[u] else -math.inf
 
-    heap = [(rank(u), u) for u in arcs]
+    heap = [(rank(u), u) for u in graph]
     heapq.heapify(heap)
     left: list[Node] = []
     right: list[Node] = []
-    alive = set(arcs)
+    alive = set(graph)
     while heap:
         key, u = heapq.heappop(heap)
         if u not in alive or key != rank(u):  # an outdated entry of the heap
             continue
         alive.remove(u)
         (left if outflow[u] else right).append(u)
-        for neighbours, flow in ((arcs[u], inflow), (back[u], outflow)):
-            for v, weight in neighbours.items():
-                if v in alive:
-                    flow[v] -= weight
-                    heapq.heappush(heap, (rank(v), v))
+        for neighbours, flow in ((graph.succ[u], inflow), (graph.pred[u], outflow)):
+            for v in alive.intersection(neighbours):
+                flow[v] -= neighbours[v]["weight"]
+                heapq.heappush(heap, (rank(v), v))
     return left + right[::-1]
 
 
-def feedback_arcs(arcs: Arcs) -> list[Arc]:
+def feedback_arcs(graph: nx.DiGraph) -> list[Arc]:
     """Return a minimal feedback arc set of small weight: putting back any one of its arcs makes a cycle.
 
     It starts from the backward arcs of `feedback_order`. The arcs that close no cycle are put back, the
     heaviest first. The nodes that a node reaches by the remaining arcs are stored as the bits of an integer.
     """
-    order = feedback_order(arcs)
+    order = feedback_order(graph)
     position = {u: p for p, u in enumerate(order)}
-    backward = [(u, v) for u in order for v in arcs[u] if position[v] < position[u]]
     bit = {u: len(order) - 1 - p for u, p in position.items()}
+    backward = [(u, v) for u, v in graph.edges if position[v] < position[u]]
     below = dict.fromkeys(order, 0)
-    back: dict[Node, list[Node]] = {u: [] for u in order}
-    for u in reversed(order):
-        for v in arcs[u]:
-            if position[v] > position[u]:
-                below[u] |= below[v] | 1 << bit[v]
-                back[v].append(u)
+    back = {u: [v for v in graph.pred[u] if position[v] < position[u]] for u in order}
+    for v in reversed(order):
+        for u in back[v]:
+            below[u] |= below[v] | 1 << bit[v]
     needed = []
-    for u, v in sorted(backward, key=lambda arc: (-arcs[arc[0]][arc[1]], arc)):
+    for u, v in sorted(backward, key=lambda arc: (-graph.edges[arc]["weight"], arc)):
         if below[v] >> bit[u] & 1:
             needed.append((u, v))
             continue
@@ -87,7 +78,7 @@ def feedback_arcs(arcs: Arcs) -> list[Arc]:
     return sorted(needed)
 
 
-def shortest_cycle(arcs: Arcs, through: Iterable[Node]) -> list[Node]:
+def shortest_cycle(graph: nx.DiGraph, through: Iterable[Node]) -> list[Node]:
     """Return the nodes of a shortest cycle through one of the given nodes, in the order of its arcs.
 
     A breadth-first search starts at each of these nodes, and is never deeper than the best cycle so far. If
@@ -99,7 +90,7 @@ def shortest_cycle(arcs: Arcs, through: Iterable[Node]) -> list[Node]:
         level = [start]
         depth = 1
         while level and (not best or depth < len(best)):
-            closing = [u for u in level if start in arcs[u]]
+            closing = [u for u in level if start in graph[u]]
             if closing:
                 best = [closing[0]]
                 while best[-1] != start:
@@ -108,7 +99,7 @@ def shortest_cycle(arcs: Arcs, through: Iterable[Node]) -> list[Node]:
                 break
             ahead = []
             for u in level:
-                for v in arcs[u]:
+                for v in graph[u]:
                     if v not in parent:
                         parent[v] = u
                         ahead.append(v)

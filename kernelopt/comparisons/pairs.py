@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
-from kernelopt.comparisons.digraphs import Arc, Arcs, feedback_arcs, implied_arcs, shortest_cycle
+from kernelopt.comparisons.digraphs import Arc, feedback_arcs, implied_arcs, shortest_cycle
 from kernelopt.comparisons.triplets import Triplets, as_triplets
 from kernelopt.errors import ParameterError
 from kernelopt.validation import as_list, is_real, shown
@@ -111,8 +111,8 @@ class Comparisons:
     def graph(self) -> nx.DiGraph:
         """The graph: nodes are pairs (a, b) with a < b, in order; an arc leads to the more similar pair.
 
-        The attribute "triplets" of an arc is the tuple of its rows. The graph is frozen; `nx.DiGraph(graph)`
-        is a copy that can be changed.
+        The attribute "triplets" of an arc is the tuple of its rows, and "weight" is their number. The graph
+        is frozen; `nx.DiGraph(graph)` is a copy that can be changed.
         """
         import networkx as nx  # here, since importing kernelopt should be quick
 
@@ -122,7 +122,9 @@ class Comparisons:
             rows.setdefault((less, more), []).append(row)
         graph = nx.DiGraph()
         graph.add_nodes_from(sorted({pair for arc in rows for pair in arc}))
-        graph.add_edges_from((*arc, {"triplets": tuple(rows[arc])}) for arc in sorted(rows))
+        graph.add_edges_from(
+            (*arc, {"triplets": tuple(rows[arc]), "weight": len(rows[arc])}) for arc in sorted(rows)
+        )
         return nx.freeze(graph)
 
     @cached_property
@@ -149,8 +151,8 @@ class Comparisons:
         0, 1).
         """
         cycles = []
-        for arcs, removed in self._groups:
-            nodes = shortest_cycle(arcs, sorted({v for _, v in removed}))
+        for group, removed in self._groups:
+            nodes = shortest_cycle(group, sorted({v for _, v in removed}))
             steps = zip(nodes, [*nodes[1:], nodes[0]], strict=True)
             rows = [self.graph.edges[arc]["triplets"][0] for arc in steps]
             first = rows.index(min(rows))
@@ -233,19 +235,13 @@ class Comparisons:
         return ", ".join(sentences)
 
     @cached_property
-    def _groups(self) -> list[tuple[Arcs, list[Arc]]]:
+    def _groups(self) -> list[tuple[nx.DiGraph, list[Arc]]]:
         """The strongly connected components with more than one pair, each with its feedback arcs."""
         import networkx as nx
 
-        groups = []
-        for pairs in nx.strongly_connected_components(self.graph):
-            if len(pairs) > 1:
-                arcs = {
-                    u: {v: len(arc["triplets"]) for v, arc in self.graph[u].items() if v in pairs}
-                    for u in sorted(pairs)
-                }
-                groups.append((arcs, feedback_arcs(arcs)))
-        return groups
+        several = (pairs for pairs in nx.strongly_connected_components(self.graph) if len(pairs) > 1)
+        groups = [nx.DiGraph(self.graph.subgraph(pairs)) for pairs in several]
+        return [(group, feedback_arcs(group)) for group in groups]
 
 
 def _count(number: int, noun: str) -> str:

@@ -218,37 +218,33 @@ def interpolated_images(
         If one of them is not, see `Interpolation.check`.
     """
     rows, columns = points
-    right, symmetric = place(columns), np.array_equal(rows, columns)
-    position = np.full(1 + max(rows.max(), columns.max()), -1)
-    position[columns] = np.arange(columns.size)
-    own = position[rows]
+    right, symmetric, tile = place(columns), np.array_equal(rows, columns), SETTINGS.tile
     sample = distances(place(rows[:: max(1, rows.size // SETTINGS.sampled)]), right, metric)
     interpolation = Interpolation(partial(values_of, profiles), sample)
     if tested:
         interpolation.check(tested)
-    tiles = [slice(start, start + SETTINGS.tile) for start in range(0, columns.size, SETTINGS.tile)]
     found = np.zeros((len(profiles), rows.size))
     waiting: dict[int, Array] = {}  # moments of later rows, from the columns before them
-    for top in range(0, rows.size, SETTINGS.tile):
-        part = slice(top, top + SETTINGS.tile)
+    for top in range(0, rows.size, tile):
+        part = slice(top, top + tile)
         left = right[part] if symmetric else place(rows[part])
         moments = waiting.pop(top) if top in waiting else interpolation.moments(len(left))
-        for tile in tiles[top // SETTINGS.tile if symmetric else 0 :]:
+        for start in range(top if symmetric else 0, columns.size, tile):
             check()
-            D = distances(left, right[tile], metric)
-            same = np.flatnonzero((own[part] >= tile.start) & (own[part] < tile.stop))
-            D[same, own[part][same] - tile.start] = 0.0
-            found[:, part] += interpolation.add(D, *everything(D), c[tile], moments)
-            if symmetric and tile.start > top:
+            other = slice(start, start + tile)
+            D = distances(left, right[other], metric)
+            D[rows[part][:, None] == columns[other]] = 0.0
+            found[:, part] += interpolation.add(D, *everything(D), c[other], moments)
+            if symmetric and start > top:
                 D = np.ascontiguousarray(D.T)
-                if tile.start not in waiting:
-                    waiting[tile.start] = interpolation.moments(len(D))
-                found[:, tile] += interpolation.add(D, *everything(D), c[part], waiting[tile.start])
+                if start not in waiting:
+                    waiting[start] = interpolation.moments(len(D))
+                found[:, other] += interpolation.add(D, *everything(D), c[part], waiting[start])
         found[:, part] += interpolation.sums(moments)
     excess = np.array([profile.own for profile in profiles]) - values_of(profiles, np.zeros(1))[:, 0]
-    inside = np.flatnonzero(own >= 0)
-    found[:, inside] += np.outer(excess, c[own[inside]])
-    return found
+    coefficients_of = np.zeros(1 + max(rows.max(), columns.max()))
+    coefficients_of[columns] = c
+    return found + np.outer(excess, coefficients_of[rows])
 
 
 def values_of(profiles: Sequence[Profile], d: Array) -> Array:
