@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 import kernelopt as ko
 from formulations.linear_functional.method.candidates import Candidates
 from formulations.linear_functional.method.certificate import stage_certificate
-from formulations.linear_functional.method.combination import RCOND, Combination, Direct
+from formulations.linear_functional.method.combination import RCOND, Combination
 from formulations.linear_functional.method.least_squares import SecondStage
 from formulations.linear_functional.regularization_data import Weights
 from kernelopt.extend import DEFAULT_TOL, Array, Ball, as_float_array, one_of, positive
@@ -95,8 +95,9 @@ class Strategy(ko.Formulation):
             )
         clock = time.perf_counter()
         with threadpool_limits(1, user_api="blas"):  # as in kernelopt.solve
-            found = self.stage.directly(by, rcond)
-        return self._solution(found, by, rcond, time.perf_counter() - clock)
+            c, rank, condition = self.stage.directly(by, rcond)
+        seconds = time.perf_counter() - clock
+        return replace(self._solution(c, by, seconds), rank=rank, condition=condition, rcond=rcond)
 
     def at(self, weights: ArrayLike) -> DirectSolution:
         """The function at given weights c, with the bounds that they prove.
@@ -113,30 +114,27 @@ class Strategy(ko.Formulation):
                 f"weights must be {self.stage.X.shape[1]} finite numbers, one per kernel, got shape "
                 f"{c.shape}. Pass np.full(M, 1 / M) for the average."
             )
-        return self._solution(Direct(self.stage.feasible(c), 0, np.nan), "given weights", np.nan, 0.0)
+        return self._solution(self.stage.feasible(c), "given weights")
 
     def with_weights(self, weights: Weights = "free", *, ridge: float = 0.0) -> Strategy:
         """The strategy with the same candidates and another second stage."""
         return strategy_with(self.candidates, weights, second_stage(weights, ridge))
 
-    def _solution(self, found: Direct, by: str, rcond: float, seconds: float) -> DirectSolution:
+    def _solution(self, c: Array, by: str, seconds: float = 0.0) -> DirectSolution:
         clock = time.perf_counter()
-        bounds = stage_certificate(self.stage, found.c)
+        bounds = stage_certificate(self.stage, c)
         (variable,) = self.problem.variables()
-        variable.save_value(found.c)
+        variable.save_value(c)
         return DirectSolution(
             status="optimal" if bounds.gap <= DEFAULT_TOL else "inaccurate",
             method=by,
             solver="direct",
             value=bounds.upper,
-            certificate=replace(bounds, point={variable: found.c}),
-            weights=found.c,
+            certificate=replace(bounds, point={variable: c}),
+            weights=c,
             learned=(self._learned(),),
             solve_time=seconds,
             certify_time=time.perf_counter() - clock,
-            rank=found.rank,
-            condition=found.condition,
-            rcond=rcond,
         )
 
 

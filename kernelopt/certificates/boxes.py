@@ -14,16 +14,26 @@ from kernelopt.structure.affine import flat
 from kernelopt.structure.attributes import stated_bounds
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.zero_weights import all_zero_weights
-from kernelopt.validation import Array
+from kernelopt.validation import Array, Mask
 
 COMPUTED = Ball(1.0, 1e-14)  # times a computed reach, a quotient or a root: it holds the exact one
 
 
 class Box(NamedTuple):
-    """Lower and upper bounds of the entries of a variable, flattened by columns as cvxpy does."""
+    """Lower and upper bounds, entry by entry, of a variable flattened by columns as cvxpy does."""
 
     lower: Array
     upper: Array
+
+    @property
+    def bounded(self) -> Mask:
+        """Whether both bounds are finite."""
+        return np.asarray(np.isfinite(self.lower) & np.isfinite(self.upper))
+
+    @property
+    def max_abs(self) -> Array:
+        """The largest absolute value."""
+        return np.maximum(np.abs(self.lower), np.abs(self.upper))
 
 
 Boxes = Mapping[int, Box]  # by variable id

@@ -6,15 +6,14 @@ import _thread
 import ctypes
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from cvxpy.reductions.solvers.conic_solvers import clarabel_conif
 
-from kernelopt.conic.process import ProcessFailed, SolverProcess
+from kernelopt.conic.process import SolverProcess
 from kernelopt.running import check, running_call, seconds_left
 from kernelopt.threads import interruptible
 
@@ -219,7 +218,7 @@ def with_fallback(
     def work() -> Any:
         try:
             return process.work()
-        except (ProcessFailed, OSError):
+        except OSError:
             if ended.is_set():
                 raise
             return fallback()
@@ -230,20 +229,15 @@ def with_fallback(
 def with_own_options(work: Callable[[], Any]) -> Callable[[], Any]:
     """Return a call of CVXOPT that has the global options for itself and restores them afterwards."""
 
-    @contextmanager
-    def exclusive_options() -> Iterator[None]:
+    def guarded() -> Any:
         from cvxopt import solvers
 
         with CVXOPT_RUNS:
             before = dict(solvers.options)
             try:
-                yield
+                return work()
             finally:  # cvxpy restores them too, but not after `Abandoned`
                 solvers.options.clear()
                 solvers.options.update(before)
-
-    def guarded() -> Any:
-        with exclusive_options():
-            return work()
 
     return guarded

@@ -39,13 +39,6 @@ def compiled(
         return Compiled(*problem.get_problem_data(solver, verbose=verbose, solver_opts=dict(options)))
 
 
-class DualRows(NamedTuple):
-    """Where the entries of a constraint's dual value stand: dual = scale * z[row], row -1 where unknown."""
-
-    row: Index
-    scale: Array
-
-
 def flat_dual(values: Any) -> Array:
     """Return the entries of a constraint's dual value, all arrays of a cone one after the other."""
     parts = values if isinstance(values, list | tuple) else [values]
@@ -60,11 +53,12 @@ def saved_dual(constraint: cp.Constraint, raw: Any) -> Array | None:
     return None if raw is None or copy.dual_value is None else flat_dual(copy.dual_value)
 
 
-def dual_rows(problem: cp.Problem, form: Compiled) -> list[DualRows | None]:
-    """Return for each constraint where its dual value stands in the multiplier z of the form for Clarabel.
+def dual_rows(problem: cp.Problem, form: Compiled) -> list[tuple[Index, Array] | None]:
+    """Return (row, scale) of each constraint: its dual value is scale * z[row], for z of the form.
 
     cvxpy inverts two answers of a solver, z = (1, 1, ...) and z = (1, 2, ...). The dual value of the first is
-    the scale, and the quotient of both is the row. None stands for constraints without a dual value.
+    the scale, and the quotient of both is the row, -1 where that is unknown. None stands for constraints
+    without a dual value.
     """
     m = form.data["b"].size
     found = list[list[Array | None]]()
@@ -80,7 +74,7 @@ def dual_rows(problem: cp.Problem, form: Compiled) -> list[DualRows | None]:
         )
         duals = form.chain.invert(answer, form.inverse).dual_vars
         found.append([saved_dual(c, duals.get(c.id)) for c in problem.constraints])
-    rows = list[DualRows | None]()
+    rows = list[tuple[Index, Array] | None]()
     for scale, counted in zip(*found, strict=True):
         if scale is None or counted is None:
             rows.append(None)
@@ -89,7 +83,7 @@ def dual_rows(problem: cp.Problem, form: Compiled) -> list[DualRows | None]:
             place = np.nan_to_num(counted / scale - 1, nan=-1.0, posinf=-1.0, neginf=-1.0)
         row = np.rint(place).astype(int)
         whole = (np.abs(place - row) <= ROW_ERROR) & (row < m)
-        rows.append(DualRows(np.where(whole, row, -1), scale))
+        rows.append((np.where(whole, row, -1), scale))
     return rows
 
 

@@ -54,10 +54,6 @@ NO_MEMORY = 75
 OUT_OF_MEMORY = (-9, -6, NO_MEMORY)
 
 
-class ProcessFailed(Exception):
-    """The process ended without a result."""
-
-
 class SolverProcess:
     """One solve in a new process.
 
@@ -99,7 +95,7 @@ class SolverProcess:
 
         Raises
         ------
-        ProcessFailed
+        OSError
             If the process ended without a result.
         InsufficientMemoryError
             If it ended for lack of memory.
@@ -115,7 +111,7 @@ class SolverProcess:
                 "apply."
             )
         if self.process.returncode != 0:
-            raise ProcessFailed
+            raise OSError("the process of Clarabel ended without a result")
         with np.load(io.BytesIO(raw), allow_pickle=False) as found:
             values = {key: found[key] for key in ("x", "z", "s")}
             return SimpleNamespace(**values, **json.loads(str(found["header"])))

@@ -20,7 +20,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from kernelopt.certificates.conic.cones import ConeProgram, Interval, cones_of, curvature
+from kernelopt.certificates.boxes import Box
+from kernelopt.certificates.conic.cones import ConeProgram, cones_of, curvature
 from kernelopt.certificates.conic.dual_cones import into_dual_cone
 from kernelopt.certificates.conic.lagrangian import correction_system, dual_value
 from kernelopt.certificates.conic.proofs import corrected_multiplier, farkas, repaired_bound
@@ -83,7 +84,7 @@ def planted(rng, kind, curved, scale):
 
 
 def everywhere(n, reach=np.inf):
-    return Interval(np.full(n, -reach), np.full(n, reach))
+    return Box(np.full(n, -reach), np.full(n, reach))
 
 
 # ---------------------------------------------------------------------------------- single numbers

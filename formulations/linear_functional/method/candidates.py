@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import joblib
 import numpy as np
@@ -37,14 +37,8 @@ GRID = np.logspace(1, -8, 37)  # four values of alpha in every decade
 EIGENDECOMPOSITION = 20 * np.finfo(float).eps  # times n |K| is more than LAPACK loses
 
 
-class Candidate(NamedTuple):
-    """The function of one kernel: its values on the points of the second stage, and its coefficients."""
-
-    column: Array
-    coefficients: Array  # on the points of the first stage
-    alpha: float
-    error: float  # bound of the distance of the column from the exact one, in the 2-norm
-    key: bytes  # equal for equal kernels with equal alpha
+Candidate: TypeAlias = tuple[Array, Array, float, float, bytes]
+"""The column and the coefficients of one kernel, its alpha, the error of the column, and a key."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +113,12 @@ class Spectrum:
 
 
 def candidate(part: ko.Grams, i: int, alpha: float | str, data: RegularizationData) -> Candidate:
-    """Return the candidate of kernel i of a stack on the labelled points."""
+    """Return the candidate of kernel i of a stack on the labelled points.
+
+    The column has the values on the points of the second stage, and the coefficients belong to the points of
+    the first one. The error bounds the distance of the column from the exact one in the 2-norm. Keys are
+    equal for equal kernels with equal alpha.
+    """
     K, v = part.gram(i), data.v[data.trained]
     smallest = alpha if not isinstance(alpha, str) else float(levels(K, data)[-1] / data.multiple)
     spectrum = decomposed(part, i, data, smallest * data.multiple)
@@ -138,7 +137,7 @@ def candidate(part: ko.Grams, i: int, alpha: float | str, data: RegularizationDa
     if data.filter is tikhonov and data.columns != "leave-one-out":
         column, error = with_error_bound(K, column, b, v, level, spectrum, data)
     key = hashlib.blake2b(np.ascontiguousarray(K).tobytes() + np.float64(level).tobytes()).digest()
-    return Candidate(column, b, level / data.multiple, error, key)
+    return column, b, level / data.multiple, error, key
 
 
 def with_error_bound(
@@ -254,10 +253,9 @@ def candidates(data: RegularizationData, n_jobs: int | None) -> Candidates:
     # One thread of BLAS per job: with more threads than cores a busy machine took forty times as long.
     with threadpool_limits(1, user_api="blas"):
         for found in parallel(tasks(data)):
-            for one in found:
-                columns[:, j], alpha[j], errors[j] = one.column, one.alpha, one.error
-                keys.append(one.key)
-                coefficients[j, data.trained] = one.coefficients
+            for column, b, value, error, key in found:
+                columns[:, j], coefficients[j, data.trained], alpha[j], errors[j] = column, b, value, error
+                keys.append(key)
                 j += 1
     return Candidates(data, columns, coefficients, alpha, errors, tuple(keys))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -14,14 +13,6 @@ from formulations.linear_functional.regularization_data import Weights
 from kernelopt.extend import Array, Ball, on_simplex
 
 RCOND = 1e-10  # singular values below this share of the largest are mostly rounding of the columns
-
-
-class Direct(NamedTuple):
-    """Weights by a factorisation, with the numerical rank and the condition of the columns."""
-
-    c: Array
-    rank: int
-    condition: float  # of the columns that were kept, by QR of R
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +94,10 @@ class Combination:
         finite = self.doubts[np.isfinite(self.doubts)]
         return max(size, float(np.linalg.norm(finite)))
 
-    def directly(self, by: str, rcond: float) -> Direct:
-        """Return the solution for free weights, never by the normal equations.
+    def directly(self, by: str, rcond: float) -> tuple[Array, int, float]:
+        """Return the solution for free weights, never by the normal equations, with rank and condition.
+
+        They are the numerical rank, and the condition of the columns that were kept, by QR of R.
 
         Notes
         -----
@@ -117,7 +110,7 @@ class Combination:
             rank = int((s > self.threshold(rcond * s.max(initial=0.0))).sum())
             kept = s[:rank]
             shrunk = kept / (np.square(kept) + self.n * self.ridge)
-            return Direct(Vt[:rank].T @ (shrunk * (U[:, :rank].T @ v)), rank, ratio(kept))
+            return Vt[:rank].T @ (shrunk * (U[:, :rank].T @ v)), rank, ratio(kept)
         M = X.shape[1]
         if self.ridge > 0:  # M more rows of the same least squares
             X = np.vstack([X, np.sqrt(self.n * self.ridge) * np.eye(M)])
@@ -127,7 +120,7 @@ class Combination:
         rank = int((sizes > self.threshold(rcond * sizes.max(initial=0.0))).sum())
         c = np.zeros(M)
         c[pivots[:rank]] = scipy.linalg.solve_triangular(R[:rank, :rank], Q[:, :rank].T @ v)
-        return Direct(c, rank, ratio(sizes[:rank]))
+        return c, rank, ratio(sizes[:rank])
 
 
 def excess(c: Array) -> Ball:

@@ -65,7 +65,7 @@ class LeastSquares(Method):
         smallest = np.inf
         for rcond in RCONDS:
             tried += 1
-            found = match.stage.directly("svd", rcond).c
+            found = match.stage.directly("svd", rcond)[0]
             gap = match.bounds({match.c.id: found}, {}).gap
             if gap < smallest or tried == 1:
                 c, smallest = found, gap

@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -26,28 +26,10 @@ from kernelopt.conic.calls import TooLong, call
 from kernelopt.conic.compiled import Compiled, compiled
 from kernelopt.errors import KerneloptError, Stopped
 from kernelopt.numerics.ball import Ball
-from kernelopt.validation import Array, Mask
+from kernelopt.validation import Array
 
 MAX_DENSE = 1000  # columns of a program whose matrices A'HA are dense
 TOO_LONG = "not started"  # a status: the set-up of the solver would exceed the time left
-
-
-class Interval(NamedTuple):
-    """Lower and upper bounds, entry by entry."""
-
-    lower: Array
-    upper: Array
-
-    @property
-    def bounded(self) -> Mask:
-        """Whether both bounds are finite."""
-        found: Mask = np.isfinite(self.lower) & np.isfinite(self.upper)
-        return found
-
-    @property
-    def max_abs(self) -> Array:
-        """The largest absolute value."""
-        return np.maximum(np.abs(self.lower), np.abs(self.upper))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from kernelopt.certificates.conic.cones import ConeProgram, Interval
+from kernelopt.certificates.boxes import Box
+from kernelopt.certificates.conic.cones import ConeProgram
 from kernelopt.certificates.conic.dual_cones import into_dual_cone
 from kernelopt.certificates.conic.settings import SETTINGS
 from kernelopt.numerics.ball import Ball
@@ -137,7 +138,7 @@ def powers_of_two_below(numbers: Array) -> Array:
     return powers
 
 
-def slopes(program: ConeProgram, x: Array, z: Array, box: Interval) -> Ball:
+def slopes(program: ConeProgram, x: Array, z: Array, box: Box) -> Ball:
     """Return r = c + Px + A'z.
 
     In linear columns with an infinite bound the sign of r_j decides whether a minimum exists. Where it is in
@@ -162,7 +163,7 @@ def gradient(program: ConeProgram, x: Array) -> Ball:
     return c + (P @ Ball(x) + P.T @ Ball(x)) * 0.5 if P.nnz else c
 
 
-def column_minima(program: ConeProgram, x: Array | float, r: Ball, box: Interval) -> Array:
+def column_minima(program: ConeProgram, x: Array | float, r: Ball, box: Box) -> Array:
     """Return for every column a lower bound of r_j y + 1/2 d_j (y - x_j)^2 over y in [lo_j, hi_j].
 
     It holds for all slopes in r_j, and is -inf where there is none. For d_j < 0 the function is concave, and
@@ -201,7 +202,7 @@ class DualValue(NamedTuple):
     unbounded_slopes: Array
 
 
-def dual_value(program: ConeProgram, x: Array, z: Array, box: Interval) -> DualValue:
+def dual_value(program: ConeProgram, x: Array, z: Array, box: Box) -> DualValue:
     """Return a lower bound of the optimum from z in the dual cone and any x.
 
     With r = c + Px + A'z, the objective at y is
@@ -234,7 +235,7 @@ def dual_value(program: ConeProgram, x: Array, z: Array, box: Interval) -> DualV
 
 
 def corrected_exactly(
-    program: ConeProgram, x: Array, z: Array, r: Ball, box: Interval, unbounded: Index, columns: Index
+    program: ConeProgram, x: Array, z: Array, r: Ball, box: Box, unbounded: Index, columns: Index
 ) -> tuple[Array, Array, float] | None:
     """Return a changed z, the column minima at z + Delta and an upper bound of |b'Delta|.
 

@@ -10,8 +10,8 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.certificates.boxes import Boxes
-from kernelopt.certificates.conic.cones import ConeProgram, Interval, cone_program
+from kernelopt.certificates.boxes import Box, Boxes
+from kernelopt.certificates.conic.cones import ConeProgram, cone_program
 from kernelopt.certificates.conic.equilibration import Scaled, equilibrated
 from kernelopt.certificates.conic.lagrangian import gradient
 from kernelopt.certificates.conic.proofs import (
@@ -74,7 +74,7 @@ def conic_bound(
         scaled = equilibrated(program, by_column(lambda v: units.get(v.id, np.ones(())), np.nan))
         lower = by_column(lambda v: entries(v, boxes[v.id].lower.reshape(v.shape, order="F")), -np.inf)
         upper = by_column(lambda v: entries(v, boxes[v.id].upper.reshape(v.shape, order="F")), np.inf)
-        known = Interval(lower / scaled.columns, upper / scaled.columns)
+        known = Box(lower / scaled.columns, upper / scaled.columns)
         x = by_column(lambda v: value_of(v), np.nan) / scaled.columns
         with np.errstate(all="ignore"):  # a bound that overflows is -inf in the end
             search = Search(scaled, known, np.nan_to_num(np.abs(x)), names, found)
@@ -94,11 +94,13 @@ def conic_bound(
 def multiplier(problem: cp.Problem, program: ConeProgram, left: Sequence[Array | None]) -> Array:
     """Return the multiplier of a program from the dual values of constraints, NaN where unknown."""
     total, count = np.zeros((2, program.b.size))
-    for rows, values in zip(dual_rows(problem, program.form), left, strict=False):
-        if rows is not None and values is not None and values.size == rows.row.size:
-            known = rows.row >= 0
-            np.add.at(total, rows.row[known], values[known] / rows.scale[known])
-            np.add.at(count, rows.row[known], 1.0)
+    for found, values in zip(dual_rows(problem, program.form), left, strict=False):
+        if found is None or values is None or values.size != found[0].size:
+            continue
+        row, scale = found
+        known = row >= 0
+        np.add.at(total, row[known], values[known] / scale[known])
+        np.add.at(count, row[known], 1.0)
     return np.where(count > 0, total / np.maximum(count, 1.0), np.nan)
 
 
@@ -140,7 +142,7 @@ class Search:
     """
 
     def __init__(
-        self, scaled: Scaled, known: Interval, sizes: Array, names: dict[int, str], found: list[Bound] | None
+        self, scaled: Scaled, known: Box, sizes: Array, names: dict[int, str], found: list[Bound] | None
     ) -> None:
         self.scaled, self.program, self.known, self.sizes = scaled, scaled.program, known, sizes
         self.names, self.found = names, found
@@ -254,7 +256,7 @@ class Search:
             return False
         radius = np.full(x.size, np.inf)
         radius[self.dependent] = SETTINGS.max_ratio * max(float(x[self.dependent].max()), SMALLEST_DIVISOR)
-        self.known = Interval(np.maximum(self.box.lower, -radius), np.minimum(self.box.upper, radius))
+        self.known = Box(np.maximum(self.box.lower, -radius), np.minimum(self.box.upper, radius))
         self.box = tightened(self.program, self.known, self.objective_bound)
         return True
 

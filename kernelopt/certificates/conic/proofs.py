@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from scipy.linalg import lu_factor, lu_solve
 from scipy.sparse.linalg import lsqr, splu
 
-from kernelopt.certificates.conic.cones import ConeProgram, Interval
+from kernelopt.certificates.boxes import Box
+from kernelopt.certificates.conic.cones import ConeProgram
 from kernelopt.certificates.conic.dual_cones import (
     LocalMetric,
     barrier_gradient,
@@ -75,7 +76,7 @@ def corrected_multiplier(program: ConeProgram, columns: Index, z: Array, wanted:
     return z if np.isfinite(z).all() else None
 
 
-def repaired_bound(program: ConeProgram, box: Interval, x: Array, z: Array, columns: Index) -> DualValue:
+def repaired_bound(program: ConeProgram, box: Box, x: Array, z: Array, columns: Index) -> DualValue:
     """Return the best bound found from multipliers near z, for columns in `box`.
 
     An attempt corrects A'z in the chosen columns (`corrected_multiplier`), which may leave the dual cone, and
@@ -127,7 +128,7 @@ def completed(program: ConeProgram, x: Array, z: Array) -> Array:
     return known + np.where(unknown, start if found is None else found, 0.0)
 
 
-def farkas(program: ConeProgram, z: Array, known: Interval) -> Array | None:
+def farkas(program: ConeProgram, z: Array, known: Box) -> Array | None:
     """Return a ray near z that proves infeasibility, None where none is found.
 
     z in the dual cone proves it where
@@ -157,7 +158,7 @@ def farkas(program: ConeProgram, z: Array, known: Interval) -> Array | None:
     return None
 
 
-def column_choices(box: Interval) -> list[Index]:
+def column_choices(box: Box) -> list[Index]:
     """Return the columns whose equations are corrected: all, and only the columns without two bounds."""
     every, free = np.arange(box.lower.size), np.flatnonzero(~box.bounded)
     return [every] if free.size == every.size else [every, free]

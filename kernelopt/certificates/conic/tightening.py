@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from kernelopt.certificates.conic.cones import ConeProgram, Interval
+from kernelopt.certificates.boxes import Box
+from kernelopt.certificates.conic.cones import ConeProgram
 from kernelopt.certificates.conic.exponential_cones import Exponential, Power
 from kernelopt.certificates.conic.lagrangian import column_minima
 from kernelopt.certificates.conic.settings import SETTINGS
@@ -18,7 +19,7 @@ from kernelopt.numerics.ball import Ball
 from kernelopt.validation import Array, Index
 
 
-def tightened(program: ConeProgram, box: Interval, objective_bound: float = np.inf) -> Interval:
+def tightened(program: ConeProgram, box: Box, objective_bound: float = np.inf) -> Box:
     """Return bounds of the columns for all feasible x in `box` with an objective up to `objective_bound`.
 
     In each row of s = b - Ax, every column is bounded by the bounds of the other columns and of s. The bounds
@@ -28,7 +29,7 @@ def tightened(program: ConeProgram, box: Interval, objective_bound: float = np.i
     """
     rows = Rows(program)
     x, stalled = box, 0
-    s = rows.cone_bounds(Interval(np.full(rows.b.size, -np.inf), np.full(rows.b.size, np.inf)))
+    s = rows.cone_bounds(Box(np.full(rows.b.size, -np.inf), np.full(rows.b.size, np.inf)))
     with np.errstate(all="ignore"):
         for _ in range(SETTINGS.sweeps):
             before, (x, s), old = x, rows.sweep(x, s), s
@@ -38,7 +39,7 @@ def tightened(program: ConeProgram, box: Interval, objective_bound: float = np.i
             if crossed.any():  # no such x exists: return the earlier bounds, or the crossed ones exchanged
                 lower = np.where(np.isfinite(before.lower), before.lower, np.minimum(x.lower, x.upper))
                 upper = np.where(np.isfinite(before.upper), before.upper, np.maximum(x.lower, x.upper))
-                return Interval(np.where(crossed, lower, x.lower), np.where(crossed, upper, x.upper))
+                return Box(np.where(crossed, lower, x.lower), np.where(crossed, upper, x.upper))
             stalled = 0 if np.isfinite(x).sum() > np.isfinite(before).sum() else stalled + 1
             if stalled > SETTINGS.stalled_sweeps or all(map(np.array_equal, [*before, *old], [*x, *s])):
                 break
@@ -61,7 +62,7 @@ class Rows:
         entries = np.arange(self.row.size)
         self.sums = sp.csr_array((np.ones(entries.size), (self.row, entries)), (self.b.size, entries.size))
 
-    def sweep(self, x: Interval, s: Interval) -> tuple[Interval, Interval]:
+    def sweep(self, x: Box, s: Box) -> tuple[Box, Box]:
         """Return the bounds of x and s after one propagation through all rows.
 
         The columns of arrays are for ax + s = b and for a(-x) + (-s) = -b. Entries of x are bounded by
@@ -74,11 +75,11 @@ class Rows:
         terms, count = Ball(np.where(infinite, 0.0, least)), self.sums @ infinite.astype(float)
         rest = Ball(np.stack([self.b, -self.b], axis=1)) - self.sums @ terms
         most = np.where(count == 0, rest.above, np.inf)
-        s = self.cone_bounds(Interval(np.maximum(s.lower, -most[:, 1]), np.minimum(s.upper, most[:, 0])))
+        s = self.cone_bounds(Box(np.maximum(s.lower, -most[:, 1]), np.minimum(s.upper, most[:, 0])))
         bound = (rest - np.stack([s.lower, -s.upper], axis=1))[self.row] + terms
         limit = Ball(np.where(count[self.row] > infinite, np.inf, bound.above)) / Ball(a)
         upper, lower = np.where(a > 0, limit.above, np.inf), np.where(a > 0, -np.inf, limit.below)
-        found, at = Interval(x.lower.copy(), x.upper.copy()), self.present
+        found, at = Box(x.lower.copy(), x.upper.copy()), self.present
         if at.size:
             largest = np.maximum.reduceat(np.maximum(lower[:, 0], -upper[:, 1]), self.starts)
             smallest = np.minimum.reduceat(np.minimum(upper[:, 0], -lower[:, 1]), self.starts)
@@ -88,14 +89,14 @@ class Rows:
             )
         return found, s
 
-    def cone_bounds(self, s: Interval) -> Interval:
+    def cone_bounds(self, s: Box) -> Box:
         """Return s with the bounds that follow from its cones."""
         lower, upper = s.lower.copy(), s.upper.copy()
         lower[self.own :] = np.maximum(lower[self.own :], 0.0)
         for cone in self.cones:
             low, high = cone.of(lower), cone.of(upper)
             low[:], high[:] = cone.bounds(low, high)
-        return Interval(lower, upper)
+        return Box(lower, upper)
 
 
 def implied_rows(program: ConeProgram) -> tuple[sp.csr_array, Array]:
@@ -143,7 +144,7 @@ def row_sums(A: sp.csr_array, b: Array, chosen: Index, signs: Array) -> tuple[sp
     return total[exact], Ball(b[chosen] * signs).sum(axis=1).above[exact]
 
 
-def by_objective(program: ConeProgram, x: Interval, objective_bound: float) -> Interval:
+def by_objective(program: ConeProgram, x: Box, objective_bound: float) -> Box:
     """Return the bounds that c'x + 1/2 x'Px + offset <= objective_bound implies.
 
     With P - D semidefinite and D diagonal, the objective is at least offset + sum_j (c_j x_j + 1/2 d_j
@@ -166,4 +167,4 @@ def by_objective(program: ConeProgram, x: Interval, objective_bound: float) -> I
         radius = (rest * 2.0 / Ball(d) + centre * centre).power(0.5)
         upper = np.where(square, (centre + radius).above, upper)
         lower = np.where(square, (centre - radius).below, lower)
-    return Interval(np.maximum(x.lower, lower), np.minimum(x.upper, upper))
+    return Box(np.maximum(x.lower, lower), np.minimum(x.upper, upper))

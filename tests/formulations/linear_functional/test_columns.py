@@ -87,7 +87,7 @@ def false_bounds(kind, seed):
     for weights, ridge in SETS:
         stage = strategy.with_weights(weights, ridge=ridge).stage
         optimum = exact_optimum(X, v, ridge, weights)
-        points = [rng.normal(size=len(Ks)), np.full(len(Ks), 1 / len(Ks)), stage.directly("svd", 1e-12).c]
+        points = [rng.normal(size=len(Ks)), np.full(len(Ks), 1 / len(Ks)), stage.directly("svd", 1e-12)[0]]
         for c in points:
             bounds = stage_certificate(stage, c)
             if not Fraction(bounds.lower) <= optimum <= Fraction(bounds.upper):

@@ -62,9 +62,9 @@ def test_scaling_targets_and_columns():
     assert two.decision_function() == pytest.approx(5 * one.decision_function())
     strategy = learn(KS[:3])
     mixed = Combination(strategy.stage.X @ np.array([[2.0, 1, 0], [0, -1, 3], [1, 1, 1]]), V, 0.0, "free")
-    assert mixed.X @ mixed.directly("svd", 1e-12).c == pytest.approx(strategy.stage.X @ one.weights)
-    scaled = Combination(4 * strategy.stage.X, V, 0.0, "free").directly("qr", 1e-12)
-    assert 4 * scaled.c == pytest.approx(one.weights)
+    assert mixed.X @ mixed.directly("svd", 1e-12)[0] == pytest.approx(strategy.stage.X @ one.weights)
+    scaled, *_ = Combination(4 * strategy.stage.X, V, 0.0, "free").directly("qr", 1e-12)
+    assert 4 * scaled == pytest.approx(one.weights)
 
 
 @pytest.mark.parametrize("columns", COLUMNS)
