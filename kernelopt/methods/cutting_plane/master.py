@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -26,25 +26,8 @@ from kernelopt.structure.units import units
 from kernelopt.threads import quietly
 from kernelopt.validation import Array
 
-
-class Cut(NamedTuple):
-    """The cut t_k >= l(alpha) - 1/2 <alpha alpha', K>, as row @ x <= right in the columns x of the master.
-
-    Both sides are divided by the unit of t_k.
-    """
-
-    risk: int
-    alpha: Array
-    row: sp.csr_array
-    right: float
-
-
-class MasterSolution(NamedTuple):
-    """A solution of the master problem: its point, its value, and the multiplier of every cut."""
-
-    point: Point
-    value: float
-    multipliers: Array
+# A solution of the master problem: its point, its value, and the multiplier of every cut.
+MasterSolution = tuple[Point, float, Array]
 
 
 class Master:
@@ -80,30 +63,35 @@ class Master:
         self.columns = {x.id: program.columns[stripped.variables[x.id].id] for x in self.variables}
         self.epigraphs = [start[t_k.id] for t_k in t]
         self.objective = start[v.id]
-        self.cuts: list[Cut] = []
+        self.cuts: list[tuple[int, Array]] = []  # the risk and the alpha of every cut
+        self.rows: list[sp.csr_array] = []  # of every cut, in the columns of the cone form
+        self.right: list[float] = []
         measured = [*((x, sizes.of(x)) for x in self.variables), *((x, np.ones(())) for x in (*t, v))]
         self.units = program.by_column([(stripped.variables[x.id], unit) for x, unit in measured], np.nan)
 
     def rebuilt(self) -> Master:
         """Return the master with the same cuts of the risks, on the spaces that the cones have now."""
         new = Master(self.structure, self.cones)
-        for cut in self.cuts:
-            new.add(cut.risk, cut.alpha)
+        for k, alpha in self.cuts:
+            new.add(k, alpha)
         return new
 
     def add(self, k: int, alpha: Array) -> None:
         """Add the cut of risk k at alpha, which must be in the domain of the dual."""
         column, below = self.epigraphs[k], minorant(self.risks[k], alpha)
         row = sp.lil_array((1, self.program.c.size))
+        self.cuts.append((k, alpha))
         if column is None:  # a risk of weight zero
-            self.cuts.append(Cut(k, alpha, sp.csr_array(row), 0.0))
+            self.rows.append(sp.csr_array(row))
+            self.right.append(0.0)
             return
         row[0, column] = -1.0
         for variable, slope in below.slopes.items():
             first, mid = self.columns[variable.id], slope.mid
             entries = duplication(variable.shape[0]).T @ mid if is_triangular(variable) else mid
             row[0, first : first + entries.size] = entries / self.values[k]
-        self.cuts.append(Cut(k, alpha, sp.csr_array(row), -float(below.constant.mid) / self.values[k]))
+        self.rows.append(sp.csr_array(row))
+        self.right.append(-float(below.constant.mid) / self.values[k])
 
     def start(self) -> Point:
         """Return a feasible point in the interior, which an interior-point solver finds without objective."""
@@ -128,7 +116,7 @@ class Master:
                 failure.ray = np.maximum(failure.ray[own], 0.0)
             raise
         multipliers = np.maximum(z[own], 0.0)
-        return MasterSolution(self._point(x), self.value * float(x[self.objective]), multipliers)
+        return self._point(x), self.value * float(x[self.objective]), multipliers
 
     def nearest(self, centre: Point, level: float) -> Point:
         """Return the projection of `centre` on the level set {model <= level}, in the metric of the units."""
@@ -149,11 +137,11 @@ class Master:
 
         The dual objective is concave in alpha. Hence the bound at the average is at least the master's value.
         """
-        alphas = []
+        found = []
         for k in range(len(self.risks)):
-            own = [i for i, cut in enumerate(self.cuts) if cut.risk == k]
-            alphas.append(averaged_alphas([self.cuts[i].alpha for i in own], multipliers[own]))
-        return alphas
+            own = [i for i, (risk, _) in enumerate(self.cuts) if risk == k]
+            found.append(averaged_alphas([self.cuts[i][1] for i in own], multipliers[own]))
+        return found
 
     def _no_objective(self) -> dict[str, Any]:
         size = self.program.c.size
@@ -162,8 +150,7 @@ class Master:
     def _with_cuts(self) -> ConeProgram:
         if not self.cuts:
             return self.program
-        rows = sp.vstack([cut.row for cut in self.cuts], format="csc")
-        return self.program.with_rows(rows, np.array([cut.right for cut in self.cuts]))
+        return self.program.with_rows(sp.vstack(self.rows, format="csc"), np.array(self.right))
 
     def _solve(self, program: ConeProgram) -> tuple[Array, Array]:
         scaled = equilibrated(program, self.units)

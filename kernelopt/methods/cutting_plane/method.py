@@ -177,16 +177,15 @@ class CuttingPlaneRun:
                 )
             self.add(model, [[alpha] for alpha, _ in self.machines])
             try:
-                solution = model.solve()
-                alphas = model.averaged_alphas(solution.multipliers)
+                point, least, multipliers = model.solve()
+                alphas = model.averaged_alphas(multipliers)
                 bound = best_bound(structure, [alphas], cones=self.cones)[0].value
                 lower = max(lower, bound)
-                point = solution.point
                 grown = self.grow(point)
                 if self.method.stabilize and isinstance(model, Master) and np.isfinite(control.upper):
                     self.level *= SETTINGS.lower if value < before else SETTINGS.raise_
                     self.level = float(np.clip(self.level, *SETTINGS.levels))
-                    level = solution.value + self.level * (control.upper - solution.value)
+                    level = least + self.level * (control.upper - least)
                     with suppress(MasterFailure):  # rounding may make the level set empty
                         point = model.nearest(control.best, level)
                     grown = self.grow(point) or grown

@@ -58,7 +58,7 @@ class TaylorMaster:
             if np.abs(self.w - last).max() <= 1e-7:
                 break
         point = self.read.point(self.read.reach * self.w)
-        return MasterSolution(point, float(t.value), np.maximum(cuts.dual_value, 0.0))
+        return point, float(t.value), np.maximum(cuts.dual_value, 0.0)
 
     def averaged_alphas(self, multipliers: Array) -> list[Array]:
         """Return the average of the alphas of the cuts, weighted by the multipliers."""

@@ -9,7 +9,6 @@ References
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,7 +19,7 @@ from kernelopt.numerics.decompositions import eigenpairs, eigenvalues
 from kernelopt.structure.parts import Budget
 from kernelopt.validation import Array
 
-FIXED = ("piece", "reach", "iterates", "horizon", "root")  # attributes that do not change
+FIXED = ("piece", "reach", "as_printed", "iterates", "horizon")  # attributes that do not change
 
 
 class EntropyIterate:
@@ -30,14 +29,25 @@ class EntropyIterate:
     rate <S, P> - entropy(P) over tr P = 1. For a constraint tr P <= 1 the denominator is 1 + tr exp(-rate S).
     """
 
-    def __init__(self, piece: Budget) -> None:
+    def __init__(self, piece: Budget, as_printed: bool = False) -> None:
         self.piece, self.reach = piece, piece.reach(piece.variable)
+        self.as_printed = as_printed and piece.is_matrix
         self.sum: Array = np.zeros(piece.variable.shape)
         self.last: Array = np.zeros(piece.variable.shape)
+        if self.as_printed:
+            self.values, self.added = np.zeros(len(self.sum)), np.zeros(len(self.sum))
+            self.vectors = np.eye(len(self.sum))
 
     def add(self, G: Array, weight: float) -> None:
-        """Add weight times a gradient with respect to P to the sum."""
+        """Add weight times a gradient with respect to P to the sum.
+
+        As printed in Algorithms 1 and 2 of [3]_, sorted eigenvalues are added, and the eigenvectors belong to
+        the last gradient.
+        """
         self.sum, self.last = self.sum + weight * G, G
+        if self.as_printed:
+            self.added, self.vectors = eigenpairs(G, check_finite=False)
+            self.values = self.values + weight * self.added
 
     def point(self, rate: float, ahead: float = 0.0) -> Array:
         """Return X for the sum S + ahead * (last gradient)."""
@@ -54,6 +64,8 @@ class EntropyIterate:
     def spectrum(self, ahead: float) -> tuple[Array, Array | None]:
         """Return the eigenvalues and eigenvectors of S + ahead * (last gradient), or a vector and None."""
         total = self.sum + ahead * self.last
+        if self.as_printed:
+            return self.values + ahead * self.added, self.vectors
         return eigenpairs(total, check_finite=False) if self.piece.is_matrix else (total, None)
 
     def half_range(self, G: Array) -> float:
@@ -68,29 +80,22 @@ class EntropyIterate:
         return float(np.log(self.piece.variable.shape[0] + self.piece.at_most))
 
 
-class PrintedIterate(EntropyIterate):
-    """Algorithms 1 and 2 of [3]_ as printed: sums of sorted eigenvalues, with the last gradient's vectors."""
+class Steps:
+    """The rules that map gradients to the next points.
 
-    def __init__(self, piece: Budget) -> None:
-        super().__init__(piece)
-        if piece.is_matrix:
-            self.values, self.added = np.zeros(len(self.sum)), np.zeros(len(self.sum))
-            self.vectors = np.eye(len(self.sum))
+    The constant step is eta = sqrt(2 log n / T) / Lambda for T iterations, the same for all pieces. Lambda is
+    the largest half range of the spectrum of a gradient so far, since no bound of it is known in advance for
+    risks of several kernels. The theorem is min_t f(X_t) - f* <= sum_i tau_i Lambda sqrt(2 log n / T), where
+    tau_i is the trace or the largest entry of piece i. Kundu et al. [3]_ print m T in place of T for m
+    pieces, which gives a smaller step.
 
-    def add(self, G: Array, weight: float) -> None:
-        super().add(G, weight)
-        if self.piece.is_matrix:
-            self.added, self.vectors = eigenpairs(G, check_finite=False)
-            self.values = self.values + weight * self.added
-
-    def spectrum(self, ahead: float) -> tuple[Array, Array | None]:
-        if not self.piece.is_matrix:
-            return super().spectrum(ahead)
-        return self.values + ahead * self.added, self.vectors
-
-
-class StepRule(ABC):
-    """A rule that maps gradients to the next points.
+    The adaptive step is dual averaging with gradients G_t at weighted averages Z_t of the iterates X_t, with
+    weights t [2]_. The iterate X_{t+1} is computed from the weighted sum of G_1, ..., G_t plus (t + 1) G_t, a
+    prediction of the next term (optimism). The rate of a piece is 4 sqrt(log n / sum_s s^2 |G_s - G_{s-1}|^2)
+    for s <= t. Since t (X_t - Z_t) = (1 + ... + (t - 1)) (Z_t - Z_{t-1}), the average of the minorants is
+    within R_t / (1 + ... + t) of f(Z_t), where R_t is the regret of the iterates. The gap is of order
+    1 / sqrt(t) in general. It is of order 1 / t^2 if the gradients converge so fast that the sum in the rate
+    stays bounded.
 
     Attributes
     ----------
@@ -100,13 +105,42 @@ class StepRule(ABC):
         The newest iterates; `points` may be averages of iterates.
     """
 
-    def __init__(self, iterates: Sequence[EntropyIterate], horizon: int) -> None:
+    def __init__(self, iterates: Sequence[EntropyIterate], horizon: int | None = None) -> None:
+        """Take the constant step for a horizon of T iterations, and the adaptive step without one."""
         self.iterates, self.horizon = iterates, horizon
         self.points = self.newest = [iterate.point(0.0) for iterate in iterates]
+        self.largest = 0.0  # Lambda
+        self.count = 0
+        self.variations = np.zeros(len(iterates))  # sqrt(sum_s s^2 |G_s - G_{s-1}|^2); squares may underflow
 
-    @abstractmethod
     def move(self, gradients: Sequence[Array]) -> float:
         """Take the gradients at `points`, compute the next points, and return the weight of the gradients."""
+        if self.horizon is None:
+            return self._adaptive(gradients)
+        scaled = [m.reach / m.reach.max() * G for m, G in zip(self.iterates, gradients, strict=True)]
+        ranges = [iterate.half_range(G) for iterate, G in zip(self.iterates, scaled, strict=True)]
+        self.largest = max(self.largest, *ranges)
+        root = float(np.sqrt(2 * max(iterate.entropy for iterate in self.iterates) / self.horizon))
+        eta = root / self.largest if self.largest > 0 else 0.0
+        for iterate, G in zip(self.iterates, scaled, strict=True):
+            iterate.add(G, eta)
+        self.points = self.newest = [iterate.point(1.0) for iterate in self.iterates]
+        return eta
+
+    def _adaptive(self, gradients: Sequence[Array]) -> float:
+        self.count += 1
+        weight, newest = float(self.count), []
+        for i, (iterate, gradient) in enumerate(zip(self.iterates, gradients, strict=True)):
+            G = np.asarray(iterate.reach * gradient)
+            change = weight * iterate.half_range(G - iterate.last)
+            self.variations[i] = length = np.hypot(self.variations[i], change)
+            rate = SETTINGS.rate_factor * np.sqrt(iterate.entropy) / length if length > 0 else 0.0
+            iterate.add(G, weight)
+            newest.append(iterate.point(rate, ahead=weight + 1))
+        share = 2 / (weight + 2)
+        self.points = [Z + share * (X - Z) for Z, X in zip(self.points, newest, strict=True)]
+        self.newest = newest
+        return weight
 
     def state(self) -> State:
         """Return the points and the sums of the gradients."""
@@ -122,59 +156,3 @@ class StepRule(ABC):
 def changing(owner: object) -> State:
     """Return the attributes that change between iterations."""
     return {name: value for name, value in vars(owner).items() if name not in FIXED}
-
-
-class ConstantStep(StepRule):
-    """The constant step eta = sqrt(2 log n / T) / Lambda for T iterations, the same for all pieces.
-
-    Lambda is the largest half range of the spectrum of a gradient so far, since no bound of it is known in
-    advance for risks of several kernels. The theorem is min_t f(X_t) - f* <= sum_i tau_i Lambda sqrt(2 log n
-    / T), where tau_i is the trace or the largest entry of piece i. Kundu et al. [3]_ print m T in place of T
-    for m pieces, which gives a smaller step.
-    """
-
-    def __init__(self, iterates: Sequence[EntropyIterate], horizon: int) -> None:
-        super().__init__(iterates, horizon)
-        self.root = float(np.sqrt(2 * max(iterate.entropy for iterate in iterates) / horizon))
-        self.largest = 0.0
-
-    def move(self, gradients: Sequence[Array]) -> float:
-        scaled = [m.reach / m.reach.max() * G for m, G in zip(self.iterates, gradients, strict=True)]
-        ranges = [iterate.half_range(G) for iterate, G in zip(self.iterates, scaled, strict=True)]
-        self.largest = max(self.largest, *ranges)
-        eta = self.root / self.largest if self.largest > 0 else 0.0
-        for iterate, G in zip(self.iterates, scaled, strict=True):
-            iterate.add(G, eta)
-        self.points = self.newest = [iterate.point(1.0) for iterate in self.iterates]
-        return eta
-
-
-class AdaptiveStep(StepRule):
-    """Dual averaging with gradients G_t at weighted averages Z_t of the iterates X_t, with weights t [2]_.
-
-    The iterate X_{t+1} is computed from the weighted sum of G_1, ..., G_t plus (t + 1) G_t, a prediction of
-    the next term (optimism). The rate of a piece is 4 sqrt(log n / sum_s s^2 |G_s - G_{s-1}|^2). Since t
-    (X_t - Z_t) = (1 + ... + (t - 1)) (Z_t - Z_{t-1}), the average of the minorants is within R_t / (1 + ...
-    + t) of f(Z_t), where R_t is the regret of the iterates. The gap is of order 1 / sqrt(t) in general. It
-    is of order 1 / t^2 if the gradients converge so fast that the sum in the rate stays bounded.
-    """
-
-    def __init__(self, iterates: Sequence[EntropyIterate], horizon: int) -> None:
-        super().__init__(iterates, horizon)
-        self.count = 0
-        self.variations = np.zeros(len(iterates))  # sqrt(sum_s s^2 |G_s - G_{s-1}|^2); squares may underflow
-
-    def move(self, gradients: Sequence[Array]) -> float:
-        self.count += 1
-        weight, newest = float(self.count), []
-        for i, (iterate, gradient) in enumerate(zip(self.iterates, gradients, strict=True)):
-            G = np.asarray(iterate.reach * gradient)
-            change = weight * iterate.half_range(G - iterate.last)
-            self.variations[i] = length = np.hypot(self.variations[i], change)
-            rate = SETTINGS.rate_factor * np.sqrt(iterate.entropy) / length if length > 0 else 0.0
-            iterate.add(G, weight)
-            newest.append(iterate.point(rate, ahead=weight + 1))
-        share = 2 / (weight + 2)
-        self.points = [Z + share * (X - Z) for Z, X in zip(self.points, newest, strict=True)]
-        self.newest = newest
-        return weight

@@ -16,13 +16,7 @@ from kernelopt.methods.checkpoint import State
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.methods.mirror_descent.composite import Composite, DualPoint, EvaluatedPoint, read_composite
-from kernelopt.methods.mirror_descent.dual_averaging import (
-    AdaptiveStep,
-    ConstantStep,
-    EntropyIterate,
-    PrintedIterate,
-    StepRule,
-)
+from kernelopt.methods.mirror_descent.dual_averaging import EntropyIterate, Steps
 from kernelopt.methods.mirror_descent.settings import SETTINGS
 from kernelopt.methods.results import closed_certificate
 from kernelopt.running import check
@@ -31,8 +25,6 @@ from kernelopt.structure.structure import RiskTerm, Structure, every_multiplier
 from kernelopt.validation import one_of, whole
 
 SLOW = "Sums of absolute values have bounds that come in like 1 / sqrt(iterations)."
-STEPS: dict[str, type[StepRule]] = {"adaptive": AdaptiveStep, "theorem": ConstantStep}
-UPDATES: dict[str, type[EntropyIterate]] = {"averaging": EntropyIterate, "as-printed": PrintedIterate}
 
 
 @dataclass(frozen=True)
@@ -71,8 +63,8 @@ class MirrorDescent(Method):
     max_iterations: int = 1000
 
     def __post_init__(self) -> None:
-        one_of(self.step, "step", STEPS)
-        one_of(self.update, "update", UPDATES)
+        one_of(self.step, "step", ("adaptive", "theorem"))
+        one_of(self.update, "update", ("averaging", "as-printed"))
         whole(self.max_iterations, "max_iterations")
 
     def match(self, structure: Structure) -> Composite | str:
@@ -97,8 +89,8 @@ class MirrorDescent(Method):
     def run(self, match: Composite, control: Control) -> Outcome | None:
         for trainer in match.trainers:
             check_separable(trainer.risk.learner)
-        iterates = [UPDATES[self.update](piece) for piece in match.pieces]
-        steps = STEPS[self.step](iterates, self.max_iterations)
+        iterates = [EntropyIterate(piece, self.update == "as-printed") for piece in match.pieces]
+        steps = Steps(iterates, self.max_iterations if self.step == "theorem" else None)
         use_extra = (self.step, self.update) == ("adaptive", "averaging")
         run = MirrorDescentRun(match, steps, use_extra)
         best: EvaluatedPoint | None = None
@@ -161,7 +153,7 @@ class MirrorDescentRun:
         The objective at the last extra point, which is not part of the sequence.
     """
 
-    def __init__(self, problem: Composite, steps: StepRule, use_extra: bool) -> None:
+    def __init__(self, problem: Composite, steps: Steps, use_extra: bool) -> None:
         self.problem, self.steps = problem, steps
         self.here: EvaluatedPoint | None = None
         self.average: DualPoint | None = None

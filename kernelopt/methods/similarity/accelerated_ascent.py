@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kernelopt.methods.similarity.offset import box_maximiser, box_maximum, minimize_offset
 from kernelopt.methods.similarity.projection import Eigenpairs, project, project_diagonal
-from kernelopt.methods.similarity.settings import ASCENT
+from kernelopt.methods.similarity.settings import SETTINGS
 from kernelopt.methods.similarity.simplex_weights import empty_bracket, gamma_is_optimal, update_gamma
 from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array
@@ -76,12 +76,12 @@ def prepare_start(data: ProblemData, weights: Array, tol: float, state: State) -
     sum_i K_i / gamma_i. It is made once, so that it is not compiled.
     """
     alpha, f = state.alpha, state.predictor
-    for _ in range(ASCENT.rounds):
-        evaluate(alpha, data, weights, ASCENT.gamma_accuracy * tol, state)
+    for _ in range(SETTINGS.rounds):
+        evaluate(alpha, data, weights, SETTINGS.gamma_accuracy * tol, state)
         square, form = float(alpha @ alpha), float(f @ alpha)
         state.warm[0] = form / square if square > 0 and form > 0 else 1.0
         inner, curved = float(data.linear @ alpha), form + float(data.curvature @ alpha**2)
-        if not 0 < inner < ASCENT.rescaling * curved:
+        if not 0 < inner < SETTINGS.rescaling * curved:
             break
         alpha *= inner / curved
 
@@ -97,7 +97,7 @@ def maximize(data: ProblemData, weights: Array, tol: float, steps: int, state: S
     and L shrinks after it. The restart is by the gradient scheme of O'Donoghue and Candes (Found. Comput.
     Math. 15 (2015)): near the optimum the differences of values are rounding.
     """
-    gamma_tol, momentum = ASCENT.gamma_accuracy * tol, 1.0
+    gamma_tol, momentum = SETTINGS.gamma_accuracy * tol, 1.0
     x = state.alpha.copy()
     value, f, point = evaluate(x, data, weights, gamma_tol, state), state.predictor.copy(), x
     for step in range(1, steps + 1):
@@ -106,11 +106,11 @@ def maximize(data: ProblemData, weights: Array, tol: float, steps: int, state: S
             new_value = evaluate(candidate, data, weights, gamma_tol, state)
             if not rejected(state.warm[0], point, candidate, new_value - value, f, state.predictor):
                 break
-            state.warm[0] *= ASCENT.grow
-        state.warm[0] = max(ASCENT.shrink * state.warm[0], ASCENT.least_lipschitz)
+            state.warm[0] *= SETTINGS.grow
+        state.warm[0] = max(SETTINGS.shrink * state.warm[0], SETTINGS.least_lipschitz)
         loss = float(np.dot(data.linear - data.curvature * candidate / 2, candidate))
-        gap = inner_gap(loss, data, ASCENT.intercept_accuracy * tol, state)
-        if gap <= max(tol, ASCENT.gap_rounding * abs(loss)) or step == steps or state.counts[2] > 0:
+        gap = inner_gap(loss, data, SETTINGS.intercept_accuracy * tol, state)
+        if gap <= max(tol, SETTINGS.gap_rounding * abs(loss)) or step == steps or state.counts[2] > 0:
             state.counts[0] += step
             state.alpha[:] = candidate
             return loss + new_value, gap
@@ -137,12 +137,12 @@ def evaluate(alpha: Array, data: ProblemData, weights: Array, tol: float, state:
     bracket, value = empty_bracket(m), 0.0
     for i in range(m):
         np.dot(alpha, data.bases[i, :n], rotated[i])
-    for iteration in range(ASCENT.rounds):
+    for iteration in range(SETTINGS.rounds):
         value = 0.0
         for i in range(m):
             value += term(i, rotated[i], images[i], weights[i], data, state)
         state.counts[1] += m
-        if iteration == ASCENT.rounds - 1 or gamma_is_optimal(state.gamma, state.forms, tol):
+        if iteration == SETTINGS.rounds - 1 or gamma_is_optimal(state.gamma, state.forms, tol):
             break
         update_gamma(state.gamma, state.forms, state.elasticities, bracket)
     state.predictor[:] = 0.0
@@ -179,7 +179,7 @@ def inner_gap(loss: float, data: ProblemData, slack: float, state: State) -> flo
     residual = data.linear - state.predictor
     box = data.curvature, data.lower, data.upper
     if data.bias:
-        slack = min(slack, ASCENT.relative_accuracy * abs(loss))
+        slack = min(slack, SETTINGS.relative_accuracy * abs(loss))
         state.warm[2], primal = minimize_offset(residual, *box, state.warm[2], slack)
     else:
         primal = box_maximum(0.0, residual, *box)[0]

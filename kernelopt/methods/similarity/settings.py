@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Seconds, numbers of steps, and shares of gaps and lengths."""
+class Settings(NamedTuple):
+    """Seconds, numbers of steps, and shares of gaps and lengths.
+
+    It is a named tuple, whose fields numba takes as constants.
+    """
 
     # The predicted seconds.
     # Relative: what a bound of an iteration may differ from that of the certificate
@@ -48,17 +49,11 @@ class Settings:
     start_fraction: float = 0.05  # of the maximiser of l on its box: kernels keep alpha smaller, often by far
     # Of |B|^2: a smaller |K - B|^2, as a difference of sums, has lost about six digits
     cancellation: float = 1e-6
-
-
-class AscentSettings(NamedTuple):
-    """Numbers of the compiled ascent: numba takes the fields of a named tuple as constants."""
-
+    # The steps in alpha.
     gamma_accuracy: float = 0.2  # of the tolerance: the error that a gamma which is not optimal may cause
     intercept_accuracy: float = 0.01  # of the tolerance: the error of the primal value that b may cause
     relative_accuracy: float = 1e-9  # of l(alpha): the same for loose tolerances
-    rounds: int = (
-        60  # of the search for gamma at one alpha, and of the rescalings of the first point, at most
-    )
+    rounds: int = 60  # of the search for gamma at one alpha, and of the rescalings of the first point
     grow: float = 2.0  # of the Lipschitz estimate, after a rejected step
     shrink: float = 0.8  # of the Lipschitz estimate, after an accepted step
     gap_rounding: float = 1e-14  # of l(alpha): about the rounding of its sum, so that no smaller gap counts
@@ -74,4 +69,3 @@ class AscentSettings(NamedTuple):
 
 
 SETTINGS = Settings()
-ASCENT = AscentSettings()

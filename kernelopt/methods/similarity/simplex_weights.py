@@ -8,31 +8,23 @@ secant method: each q_i is replaced by a power of gamma_i, and the level is foun
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from kernelopt.methods.similarity.settings import ASCENT
+from kernelopt.methods.similarity.settings import SETTINGS
 from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array
 
-
-class GammaBracket(NamedTuple):
-    """What is known of the optimal gamma and of the common level.
-
-    `last` has shape (2, m), with the rows gamma_i and q_i, nan where there is no such point.
-    """
-
-    last: Array  # the last point
-    below: Array  # the largest gamma_i known to be below the optimal one
-    above: Array  # the smallest gamma_i known to be above it
-    level: Array  # lower and upper bound of the common level
+# The arrays last, below, above and levels: what is known of the optimal gamma and of the common level. The
+# rows of `last` are the gamma_i and the q_i of the last point, nan where there is none. `below` holds the
+# largest gamma_i that are known to be below the optimal ones, `above` the smallest ones known to be above,
+# and `levels` a lower and an upper bound of the level.
+GammaBracket = tuple[Array, Array, Array, Array]
 
 
 @compiled
 def empty_bracket(m: int) -> GammaBracket:
-    """Return the bracket before any point is evaluated."""
-    return GammaBracket(np.full((2, m), np.nan), np.zeros(m), np.ones(m), np.array([0.0, np.inf]))
+    """Return last, below, above and levels before any point is evaluated."""
+    return np.full((2, m), np.nan), np.zeros(m), np.ones(m), np.array([0.0, np.inf])
 
 
 @compiled
@@ -44,7 +36,7 @@ def gamma_is_optimal(gamma: Array, forms: Array, tol: float) -> bool:
     """
     slopes = forms / (2 * gamma**2)
     now = np.dot(slopes, gamma)
-    return gamma.size == 1 or slopes.max() - now <= min(tol, ASCENT.relative_gap * now)
+    return gamma.size == 1 or slopes.max() - now <= min(tol, SETTINGS.relative_gap * now)
 
 
 @compiled
@@ -58,30 +50,28 @@ def update_gamma(gamma: Array, forms: Array, elasticities: Array, bracket: Gamma
     norm of gamma_i is the level at gamma_i (norm_i / level)^(1 / (1 + elasticity / 2)), clipped to the
     bracket of gamma_i, and the level at which these sum to one is found by bisection.
     """
+    last, below, above, levels = bracket
     norms = np.sqrt(forms) / gamma
     largest, smallest = norms.max(), norms.min()
-    bracket.level[0], bracket.level[1] = max(bracket.level[0], smallest), min(bracket.level[1], largest)
+    levels[0], levels[1] = max(levels[0], smallest), min(levels[1], largest)
     for i in range(gamma.size):
-        if norms[i] >= bracket.level[1]:
-            bracket.below[i] = max(bracket.below[i], gamma[i])
-        if norms[i] <= bracket.level[0]:
-            bracket.above[i] = min(bracket.above[i], gamma[i])
-        increase = np.log(gamma[i] / bracket.last[0, i])
-        if abs(increase) > ASCENT.same_point:  # it is nan at the first point
-            decrease = np.log(max(bracket.last[1, i], 1e-300) / max(forms[i], 1e-300))
-            elasticities[i] = min(max(decrease / increase, 0.0), ASCENT.most_elasticity)
-        bracket.last[0, i], bracket.last[1, i] = gamma[i], forms[i]
-    norms = np.maximum(norms, ASCENT.norm_floor * largest)
+        if norms[i] >= levels[1]:
+            below[i] = max(below[i], gamma[i])
+        if norms[i] <= levels[0]:
+            above[i] = min(above[i], gamma[i])
+        increase = np.log(gamma[i] / last[0, i])
+        if abs(increase) > SETTINGS.same_point:  # it is nan at the first point
+            decrease = np.log(max(last[1, i], 1e-300) / max(forms[i], 1e-300))
+            elasticities[i] = min(max(decrease / increase, 0.0), SETTINGS.most_elasticity)
+        last[0, i], last[1, i] = gamma[i], forms[i]
+    norms = np.maximum(norms, SETTINGS.norm_floor * largest)
     # The bisection is in the logarithm of the level, and needs a positive lower end where a norm is zero.
-    low, high = (
-        np.log(max(bracket.level[0], ASCENT.norm_floor**4 * bracket.level[1])),
-        np.log(bracket.level[1]),
-    )
-    new, least = gamma, np.maximum(bracket.below, ASCENT.least_gamma)
-    for _ in range(ASCENT.bisections):
+    low, high = np.log(max(levels[0], SETTINGS.norm_floor**4 * levels[1])), np.log(levels[1])
+    new, least = gamma, np.maximum(below, SETTINGS.least_gamma)
+    for _ in range(SETTINGS.bisections):
         level = (low + high) / 2
         new = gamma * (norms / np.exp(level)) ** (1 / (1 + elasticities / 2))
-        new = np.minimum(np.maximum(new, least), bracket.above)
+        new = np.minimum(np.maximum(new, least), above)
         if new.sum() > 1:
             low = level
         else:

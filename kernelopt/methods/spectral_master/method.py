@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -39,14 +38,7 @@ from kernelopt.validation import Array, whole
 REMEDY = "Try method='exact' if it fits, or accept the bounds."
 
 
-class Match(NamedTuple):
-    """A problem with one risk over a `CombinedCone`."""
-
-    structure: Structure
-    single: Objective
-    cone: CombinedCone
-
-
+Match = tuple[Structure, Objective, CombinedCone]  # a problem with one risk over a cone
 # What proves a lower bound: a dual variable alpha of the risk, and F with the multiplier F F' of K >> 0. The
 # multiplier belongs to the risk alone, without the factor of the objective.
 Proof = tuple[Array, Array]
@@ -94,12 +86,12 @@ class SpectralMaster(Method):
         _, curvature, _, lower, upper = single.risk.learner.loss.curve(single.risk.learner.y)
         if not ((np.isfinite(lower) & np.isfinite(upper)) | (curvature > 0)).all():
             return f"its loss must be finite for every kernel, {single.risk.learner.loss!r} may be infinite"
-        return Match(structure, single, cone)
+        return structure, single, cone
 
     def cost(self, match: Match) -> Cost:
         # Measured on ordinary families, where four to seven iterations suffice: a start, master problems, and
         # for each iteration passes over the kernels and a decomposition.
-        m, N = match.cone.whole.shape[:2]
+        m, N = match[2].whole.shape[:2]
         seconds = 3e-2 + 5e-3 * m + 3e-4 * m**2 + 6e-8 * m * N**2 + 1.2e-9 * N**3
         certification = CLOSED_SECONDS + (SECONDS.values + SETTINGS.proof_seconds) * N**3
         return Cost(seconds, 8.0 * (m + 8) * N**2, certified=True, certification=certification)
@@ -115,8 +107,9 @@ class SpectralMasterRun:
     """The state of a run: the space of vectors, the cuts, the best weights, and the best proof."""
 
     def __init__(self, match: Match, method: SpectralMaster, control: Control) -> None:
-        self.match, self.method, self.control = match, method, control
-        coordinates = read_coordinates(match.structure)
+        self.structure, self.single, self.cone = match
+        self.method, self.control = method, control
+        coordinates = read_coordinates(self.structure)
         if isinstance(coordinates, str):
             raise MethodError(f"method {method.name!r} does not apply: {coordinates}. Use method='exact'.")
         self.at: Coordinates = coordinates
@@ -126,7 +119,7 @@ class SpectralMasterRun:
 
     def run(self) -> None:
         """Solve the master problem, train a machine and append eigenvectors until the bounds meet."""
-        control, at, single = self.control, self.at, self.match.single
+        control, at, single = self.control, self.at, self.single
         machines = Machines(single.risk.learner, at.stack, SETTINGS.machine_gap * control.tol)
         subspace, master = self.subspace, self.master
         cuts = [machines.cut(alpha) for alpha in control.resumed.get("alpha", ())]
@@ -192,11 +185,11 @@ class SpectralMasterRun:
 
     def report(self, trained: Trained, lower: float, proof: Proof | None) -> bool:
         """Report the bounds of the objective; return whether to stop."""
-        single = self.match.single
+        single = self.single
         bounds = [single.offset + single.factor * bound for bound in (lower, trained.value)]
         return self.control.report(
             *bounds,
-            point=self.match.cone.point(trained.mu),
+            point=self.cone.point(trained.mu),
             proof=proof if proof is not None else self.control.proof,
             machines=[trained.cut.alpha],
             state=self.state,
@@ -204,7 +197,7 @@ class SpectralMasterRun:
 
     def outcome(self) -> Outcome | None:
         """Return the best weights with their certificate, None before the first report."""
-        control, structure = self.control, self.match.structure
+        control, structure = self.control, self.structure
         if control.best is None or control.proof is None:
             return None
         alpha, F = control.proof
@@ -232,7 +225,7 @@ class SpectralMasterRun:
 
     def proved(self, alpha: Array, F: Array) -> Bound:
         """Return the rigorous bound of a proof, in twice the precision where rounding errors are large."""
-        structure, F = self.match.structure, np.sqrt(self.match.single.factor) * F
+        structure, F = self.structure, np.sqrt(self.single.factor) * F
         found = Bound(-np.inf)
         for accurate in (False, True):
             objective = affine_objective(structure, minorants(structure, [alpha], accurate))
@@ -244,7 +237,7 @@ class SpectralMasterRun:
 
     def multipliers(self, alpha: Array, F: Array) -> list[list[Array]]:
         """Return the multipliers of the constraints, with the signs of cvxpy."""
-        structure, at, single = self.match.structure, self.at, self.match.single
+        structure, at, single = self.structure, self.at, self.single
         Z = single.factor * (F @ F.T)
         forms = single.factor / 2 * at.cone.whole.forms(alpha)
         rho = -forms - at.stack.reshape(len(forms), -1) @ Z.ravel()

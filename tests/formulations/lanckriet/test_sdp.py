@@ -17,6 +17,7 @@ from tests.formulations.lanckriet.cases import (
     N,
     R,
     Y,
+    alternating,
     close,
     criteria,
     dual_of_omega,
@@ -88,6 +89,16 @@ def test_the_whole_psd_cone_has_a_closed_form(y, unlabelled):
     # A gap of 1e-6 determines alpha and K to about its root; the test block is zero.
     assert solution.alpha == pytest.approx(a * y, abs=1e-3)
     assert K.value == pytest.approx(best, abs=1e-3)
+
+
+@every(("criterion", "grams"), alternating(("data", "random")))
+def test_free_signs_primal_is_dual(criterion, grams):
+    Ks = KS if grams == "data" else random_kernels(N, 4, 6, 5)
+    written = lanckriet.sdp(Ks, Y, **criterion, trace=TRACE)
+    solution = learned(written)
+    assert np.linalg.eigvalsh(solution.kernel)[0] >= -1e-9 * np.linalg.eigvalsh(solution.kernel)[-1]
+    dual = written.dual()
+    assert solved(dual) == close(solution.value)
 
 
 def test_free_signs_take_indefinite_kernels():

@@ -158,6 +158,16 @@ def test_raw_kernels_predict_alike_where_all_traces_grow_alike(criterion):
     assert inductive.decision_function(grams.cross(new)) == pytest.approx(
         transductive.decision_function()[n:], abs=1e-4
     )
+    # one kernel function, any points: the budget in proportion to its trace
+    (few, _, _), (many, _, _) = cloud(6, RAW[1:2]), cloud(40, RAW[1:2])
+    ratio = float(many.traces[0] / few.traces[0])
+    if criterion["tau"] != "learned":
+        one = learned(lanckriet.margin(few, y, **criterion, trace=5.0))
+        two = learned(lanckriet.margin(many, y, **criterion, trace=5.0 * ratio))
+        assert one.weights == pytest.approx(two.weights)
+        assert one.decision_function(few.cross(X[n + 6 :])) == pytest.approx(
+            two.decision_function()[n + 6 :], abs=1e-6
+        )
 
 
 @both_signs

@@ -231,6 +231,12 @@ def near(loss, y, B, price, totals, tol=1e-6):
     return K, ko.solve(cp.Problem(cp.Minimize(risk + price * squares), fixed), METHOD, tol=tol)
 
 
+@every("form, fidelity, most", zip(FORMS, ["l1", "squared_frobenius", "frobenius"], [70, 8, 16], strict=True))
+def test_few_iterations_suffice(form, fidelity, most):
+    """Now 52, 5 and 11 reports: warm starts, and penalties that follow the residuals."""
+    assert learning(form, fidelity, n=60)[0].solve(METHOD).iterations <= most
+
+
 def test_a_kernel_that_wakes_up_late_gets_its_share():
     """z'K_2 z is zero until gamma_2 is so small that c z z' outweighs B_2 = -I: a kink, and a steep one."""
     _, solution = near(ko.squared(C=0.1), targets(17), [np.eye(17), -np.eye(17)], 20.0, [17.0, None], 1e-5)
