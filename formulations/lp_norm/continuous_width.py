@@ -13,8 +13,13 @@ from numpy.typing import ArrayLike
 import kernelopt as ko
 from formulations.lp_norm.multiple_kernel_data import HINGE, multiple_kernel_data
 from formulations.lp_norm.primal import primal
-from formulations.lp_norm.widths import TUNED, Widths
+from formulations.lp_norm.widths import largest_form
 from kernelopt.extend import Array, Ball, Method, as_float_array, as_list, positive, shown, whole
+
+FIRST_WIDTHS = 6  # in equal ratios, at the start
+SHARE = 0.2  # of the tolerance: for a solve, and for the search of a width
+SAME = 1e-6  # relative difference of widths that count as equal
+USED = 1e-7  # share of the largest weight from which a width is chosen
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,9 +142,8 @@ def continuous_width(
     tol, max_rounds = positive(tol, "tol"), whole(max_rounds, "max_rounds")
     end = np.inf if time_limit is None else time.perf_counter() + positive(time_limit, "time_limit")
     points = as_float_array(X, "X", ndim=2)
-    widths = [float(w) for w in np.geomspace(low, high, TUNED.first_widths)]
+    widths = [float(w) for w in np.geomspace(low, high, FIRST_WIDTHS)]
     data = multiple_kernel_data(ko.Grams.from_kernels([family(low)], points), y, loss, bias)
-    search = Widths(points[: data.n], family is ko.gaussian, low, high)
     lower, upper, rounds = -np.inf, np.inf, 0
     while True:
         rounds += 1
@@ -148,20 +152,21 @@ def continuous_width(
         with warnings.catch_warnings():  # the gap over the interval is judged at the end
             warnings.simplefilter("ignore", ko.ConvergenceWarning)
             problem = primal(grams, data.y, p=1.0, loss=loss, bias=data.bias)
-            solution = problem.solve(method, tol=TUNED.share * tol, time_limit=left)
+            solution = problem.solve(method, tol=SHARE * tol, time_limit=left)
         upper = min(upper, solution.upper)
         alpha = np.asarray(solution.certificate.alphas[0])
-        largest, peaks = search.highest(alpha, TUNED.share * tol * 2 * abs(upper))
+        slack = SHARE * tol * 2 * abs(upper)
+        largest, peaks = largest_form(points[: data.n], alpha, family is ko.gaussian, low, high, slack)
         gain = data.loss.bounded_dual_value(alpha, data.y).below
         lower = max(lower, float((Ball(gain) - largest / 2).below))
         known = np.array(widths)
-        new = [w for w in peaks if (np.abs(known / w - 1) > TUNED.same).all()]
+        new = [w for w in peaks if (np.abs(known / w - 1) > SAME).all()]
         met = upper - lower <= tol * max(abs(upper), abs(lower))
         if met or not new or rounds >= max_rounds or time.perf_counter() >= end:
             break
         widths += new
     weights = np.asarray(solution.weights)
-    chosen = np.flatnonzero(weights > TUNED.used * weights.max(initial=0.0))
+    chosen = np.flatnonzero(weights > USED * weights.max(initial=0.0))
     order = chosen[np.argsort(known[chosen])]
     found = ContinuousWidth(
         solution, known[order], weights[order], lower, upper, (low, high), tuple(widths), rounds

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -18,15 +19,6 @@ from kernelopt.extend import FLOOR_SHARE, Array, Ball, BoundedProblem, norms
 ROUND_OFF = 1e-15  # by which rounding may move a projection out of its set: some units in the last place
 TIES = 1e-9  # nu n counts as an integer if it differs from one by at most this
 TINY = np.finfo(float).tiny  # keeps the quotient of two sizes finite where the divisor vanishes
-
-
-class Attained(NamedTuple):
-    """A machine, its rho, and a number that is not below its objective."""
-
-    value: float
-    w: Array
-    z: Array
-    rho: float
 
 
 class Outliers(BoundedProblem):
@@ -109,11 +101,11 @@ class Outliers(BoundedProblem):
             theta = norms.minimizing_weights(lengths, ball_exponent(self.r))[self.owners]
             lower = self.below(alpha)
             trained = theta * (self.L.T @ alpha) if w.any() else w
-            best = min(self.above(w), self.above(trained), key=lambda m: m.value)
-        point = dict(zip(names, self.parts(best.w), strict=True)) | {"z": best.z, "rho": np.asarray(best.rho)}
+            value, w, z, rho = min(self.above(w), self.above(trained), key=itemgetter(0))
+        point = dict(zip(names, self.parts(w), strict=True)) | {"z": z, "rho": np.asarray(rho)}
         return ko.Certificate(
             float(lower * self.unit),
-            float(best.value * self.unit),
+            float(value * self.unit),
             "closed",
             feasible=True,
             point={variable: point[name] for name, variable in variables.items()},
@@ -140,13 +132,13 @@ class Outliers(BoundedProblem):
         largest = self.half_square(self.L.T @ Ball(alpha), norms.conjugate_exponent(self.r))
         return float((-(largest / Ball(alpha).sum().power(2))).below)
 
-    def above(self, w: Array) -> Attained:
-        """Return the best multiple of w, with an upper bound over u of its objective."""
+    def above(self, w: Array) -> tuple[float, Array, Array, float]:
+        """Return an upper bound over u of the objective at the best multiple of w, and this w, z and rho."""
         z = self.L @ w
         rho = self.best_rho(z)
         gain = rho - float(np.maximum(rho - z, 0.0).sum()) / self.most
         square = 2 * float(self.half_square(Ball(w), self.r).above)
-        nothing = Attained(0.0, np.zeros(w.size), np.zeros(z.size), 0.0)
+        nothing = 0.0, np.zeros(w.size), np.zeros(z.size), 0.0
         if not (gain > 0 and 0 < square < np.inf):
             return nothing
         w = gain / square * w
@@ -154,7 +146,7 @@ class Outliers(BoundedProblem):
         rho = self.best_rho(exact.mid)
         outside = Ball(np.maximum((-exact + rho).above, 0.0)).sum() / self.most
         value = float((self.half_square(Ball(w), self.r) + outside - rho).above)
-        return Attained(value, w, exact.mid, rho) if value < 0 else nothing
+        return (value, w, exact.mid, rho) if value < 0 else nothing
 
     def best_rho(self, z: Array) -> float:
         """Return the rho between its bounds that is best for predictions."""

@@ -19,19 +19,11 @@ from kernelopt.structure.ball import BallProblem
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array, Index, whole
 
-
-@dataclass(frozen=True)
-class Settings:
-    """Numbers of chunks and of steps, and shares of a violation."""
-
-    report_every: int = 10  # chunks between two reports of the bounds
-    steps_per_entry: int = 20  # SMO steps at most for each entry of a chunk
-    violation_share: float = 0.1  # a chunk ends when its violation has fallen to this share
-    first_chunks: int = 3  # before the first update of the weights
-    stationary: float = 1e-13  # violation and change of the weights at which rounding allows no more progress
-
-
-SETTINGS = Settings()
+REPORT_EVERY = 10  # chunks between two reports of the bounds
+STEPS_PER_ENTRY = 20  # SMO steps at most for each entry of a chunk
+VIOLATION_SHARE = 0.1  # a chunk ends when its violation has fallen to this share
+FIRST_CHUNKS = 3  # chunks before the first update of the weights
+STATIONARY = 1e-13  # violation and change of the weights at which rounding allows no more progress
 
 
 class RowCache:
@@ -159,16 +151,16 @@ class Interleaved(BallMethod):
             Q, violation = working_set(curve, a, g, self.chunk, bias)
             slots, new = cache.fetch(Q), a[Q]
             K = block(cache.rows, slots, Q, reach * w)
-            tolerance, most = SETTINGS.violation_share * violation, SETTINGS.steps_per_entry * Q.size
+            tolerance, most = VIOLATION_SHARE * violation, STEPS_PER_ENTRY * Q.size
             pairs(K, *parts[:, Q], new, g[Q], tolerance, most)
             moved = np.flatnonzero(new != a[Q])
             add(cache.rows, slots[moved], (new - a[Q])[moved], images)
             a[Q] = new
             s = reach * (images @ a)
-            updated = count >= SETTINGS.first_chunks
+            updated = count >= FIRST_CHUNKS
             later = read.analytic_weights(w, s) if updated else w
-            at_rest = updated and max(violation, np.abs(later - w).max()) <= SETTINGS.stationary
-            if at_rest or count % SETTINGS.report_every == 0:  # few chunks: the clock is read with them
+            at_rest = updated and max(violation, np.abs(later - w).max()) <= STATIONARY
+            if at_rest or count % REPORT_EVERY == 0:  # few chunks: the clock is read with them
                 upper = read.upper((reach * w) @ images, w, s)
                 if report_on_ball(read, control, w, a.copy(), s, upper) or at_rest:
                     return

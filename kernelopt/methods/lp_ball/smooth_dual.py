@@ -17,20 +17,11 @@ from kernelopt.structure.ball import BallProblem
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array, whole
 
-
-@dataclass(frozen=True)
-class Settings:
-    """Numbers of iterations, and a share of the box."""
-
-    # Share of the box kept from its bounds, where an entropy has an infinite gradient
-    box_margin: float = 1e-12
-    corrections: int = 20  # pairs of steps and gradient changes in the memory of L-BFGS
-    report_every: int = 5  # iterations between two reports of the bounds
-    inner_iterations: int = 50  # of L-BFGS-B between two updates of the intercept
-    near_one: float = 1.2  # below it q = p / (p - 1) > 6, and the gradient of |s|_q changes fast
-
-
-SETTINGS = Settings()
+BOX_MARGIN = 1e-12  # share of the box kept from its bounds, where an entropy has an infinite gradient
+CORRECTIONS = 20  # pairs of steps and gradient changes in the memory of L-BFGS
+REPORT_EVERY = 5  # iterations between two reports of the bounds
+INNER_ITERATIONS = 50  # iterations of L-BFGS-B between two updates of the intercept
+NEAR_ONE = 1.2  # below it q = p / (p - 1) > 6, and the gradient of |s|_q changes fast
 
 
 def box_margin(loss: Loss, y: Array) -> Array:
@@ -43,7 +34,7 @@ def box_margin(loss: Loss, y: Array) -> Array:
     width = curve.upper - curve.lower
     one_sided = np.minimum(inside - curve.lower, curve.upper - inside)
     width = np.where(np.isfinite(width), width, one_sided)
-    return np.where(np.isfinite(width), SETTINGS.box_margin * width, 0.0)
+    return np.where(np.isfinite(width), BOX_MARGIN * width, 0.0)
 
 
 class AugmentedDual:
@@ -122,7 +113,7 @@ class SmoothDual(BallMethod):
 
     def remedy(self, match: BallProblem) -> str:
         """Return what to try where the gap stays above the tolerance."""
-        if match.p >= SETTINGS.near_one:
+        if match.p >= NEAR_ONE:
             return "Give kernelopt.solve more max_iterations."
         others = "'interleaved' or 'cutting-plane'" if match.loss.quadratic else "'cutting-plane'"
         return f"The dual is badly conditioned for p near 1: try method={others}."
@@ -135,7 +126,7 @@ class SmoothDual(BallMethod):
         def report(alpha: Array) -> None:
             nonlocal count, ended
             count += 1
-            if count % SETTINGS.report_every and count < self.max_iterations and not control.out_of_time:
+            if count % REPORT_EVERY and count < self.max_iterations and not control.out_of_time:
                 return
             alpha = np.clip(loss.project(alpha, y, read.bias), dual.lower, dual.upper)
             s, w, f = dual.at(alpha)
@@ -149,11 +140,11 @@ class SmoothDual(BallMethod):
         alpha = loss.response(np.zeros(y.size), y) if alpha is None else loss.project(alpha, y, read.bias)
         alpha = np.clip(alpha, dual.lower, dual.upper)
         options = {
-            "maxiter": SETTINGS.inner_iterations,
-            "maxcor": SETTINGS.corrections,
+            "maxiter": INNER_ITERATIONS,
+            "maxcor": CORRECTIONS,
             "ftol": 0.0,
             "gtol": 0.0,
-            "maxfun": 10 * SETTINGS.inner_iterations,
+            "maxfun": 10 * INNER_ITERATIONS,
         }
         bounds = list(zip(dual.lower, dual.upper, strict=True))
         with suppress(StopIteration):

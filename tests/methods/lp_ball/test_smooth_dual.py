@@ -10,7 +10,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.extend import Curve
-from kernelopt.methods.lp_ball.smooth_dual import SETTINGS, box_margin
+from kernelopt.methods.lp_ball.smooth_dual import BOX_MARGIN, box_margin
 from tests.every import every
 from tests.methods.lp_ball.cases import KS, LOSSES, N, learning
 from tests.problems import by_blocks, conjugate
@@ -88,7 +88,7 @@ def test_the_margin_of_a_box_is_finite():
             return Curve(y, zero, zero, lower, upper)
 
     margin = box_margin(Ends(0.5, 0.5), np.full(4, 1.0))
-    assert margin == pytest.approx(SETTINGS.box_margin * np.array([8, 4.5, 3.5, 0]))
+    assert margin == pytest.approx(BOX_MARGIN * np.array([8, 4.5, 3.5, 0]))
 
 
 @every("C", [1e-2, 1e4])
