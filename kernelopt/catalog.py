@@ -49,6 +49,8 @@ class Formulation:
     programmes : dict from name to function without arguments, default empty
         The programmes as the paper prints them: each function makes a `Programme`. The method "exact"
         solves the first of them, and the explicit form of `problem` where there is none.
+    predictor : function of the formulation, or None
+        Where a kernel is learned without a risk, it returns the result of `machine`.
     """
 
     name: str
@@ -59,12 +61,14 @@ class Formulation:
     claim: Claim
     reference: str
     programmes: Mapping[str, Callable[[], Programme]] = field(default_factory=dict)
+    predictor: Callable[[Any], tuple[Array, float] | None] | None = None
 
     def __post_init__(self) -> None:
         check_instance(self.problem, cp.Problem, "problem", "a cp.Problem, the learning problem")
         check_instance(self.kernel, cp.Expression, "kernel", "a cvxpy expression")
         check_instance(self.weights, cp.Expression | None, "weights", "a cvxpy expression or None")
         check_instance(self.dual, Callable, "dual", "a function that builds the dual, without arguments")
+        check_instance(self.predictor, Callable | None, "predictor", "a function of the formulation, or None")
         one_of(self.claim, "claim", get_args(Claim), "Choose the one that holds.")
         check_instance(self.programmes, Mapping, "programmes", "a dict from name to function")
         for name, make in self.programmes.items():
@@ -145,9 +149,9 @@ class Formulation:
         """Return alpha and the intercept at the current values, for a problem without a risk that predicts.
 
         alpha has shape (n,), or (m, n) for a sum of functions, f = sum_i weights_i K_i alpha_i + b. The
-        default is None: the solution has a kernel and does not predict.
+        result is None where the solution has a kernel and does not predict.
         """
-        return None
+        return None if self.predictor is None else self.predictor(self)
 
     def _programme(self, name: str | None) -> Programme | None:
         if name is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
@@ -15,21 +14,16 @@ from formulations.lanckriet.transduction_data import TransductionData, Weights, 
 from kernelopt.extend import Array, one_of
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Aligned(ko.Formulation):
-    """The formulation of `alignment`, which learns a kernel, with the machine that predicts by it."""
-
-    y: Array = field(kw_only=True)
-    prediction: Literal["parzen", "svm"] = field(kw_only=True)
-
-    def machine(self) -> tuple[Array, float]:
-        if self.prediction == "parzen":
-            counts = np.where(self.y > 0, (self.y > 0).sum(), (self.y < 0).sum())
-            return self.y / counts, 0.0
-        K = np.asarray(self.kernel.value)
-        scale = len(K) / np.trace(K)
-        found = ko.risk(scale * K, self.y, ko.hinge(1.0)).oracle()
-        return scale * found.alpha, float(found.intercept)
+def machine(
+    y: Array, prediction: Literal["parzen", "svm"], formulation: ko.Formulation
+) -> tuple[Array, float]:
+    """Return the machine that predicts by the kernel of `alignment`."""
+    if prediction == "parzen":
+        return y / np.where(y > 0, (y > 0).sum(), (y < 0).sum()), 0.0
+    K = np.asarray(formulation.kernel.value)
+    scale = len(K) / np.trace(K)
+    found = ko.risk(scale * K, y, ko.hinge(1.0)).oracle()
+    return scale * found.alpha, float(found.intercept)
 
 
 def alignment(
@@ -116,7 +110,7 @@ def alignment(
     if data.signed:
         constraints.append((K >> 0).set_label("K >> 0"))
     problem = cp.Problem(cp.Maximize(ko.alignment(K, data.y)), constraints)
-    return Aligned(
+    return ko.Formulation(
         name="lanckriet.alignment",
         problem=problem,
         kernel=K,
@@ -124,8 +118,7 @@ def alignment(
         dual=partial(dual, data, norm, units),
         claim="equal",
         reference="Lanckriet et al. (2004), Theorem 23",
-        y=data.y,
-        prediction=prediction,
+        predictor=partial(machine, data.y, prediction),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import partial
 
 import cvxpy as cp
@@ -12,7 +11,6 @@ from numpy.typing import ArrayLike
 import kernelopt as ko
 from formulations.lp_norm.multiple_kernel_data import (
     HINGE,
-    PAPER,
     DualOverAlpha,
     MultipleKernelData,
     ball_exponent,
@@ -208,25 +206,18 @@ def powers_above_two(data: MultipleKernelData, r: float) -> ko.Formulation:
     ratios = cp.minimum(ratios, LARGEST_RATIO * cp.min(ratios))
     omega = data.everywhere(ratios) if data.used.size else cp.Constant(np.zeros(data.M))
 
-    return Retrained(
-        name="lp_norm.block_norm",
-        problem=problem,
-        kernel=ko.combine(omega, data.grams),
-        weights=omega,
-        dual=partial(dual, data, r, False),
-        claim="equal",
-        reference=f"{PAPER}, equation (29)",
-        data=data,
+    return formulation(
+        "block_norm",
+        problem,
+        ko.combine(omega, data.grams),
+        omega,
+        partial(dual, data, r, False),
+        "equation (29)",
+        predictor=partial(retrained, data),
     )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Retrained(ko.Formulation):
-    """A formulation without risks: its machine is trained at the kernel of its solution."""
-
-    data: MultipleKernelData = field(kw_only=True)
-
-    def machine(self) -> tuple[Array, float]:
-        n = self.data.n
-        found = self.data.risk(np.asarray(self.kernel.value)[:n, :n]).oracle()
-        return found.alpha, float(found.intercept)
+def retrained(data: MultipleKernelData, solved: ko.Formulation) -> tuple[Array, float]:
+    """Return the machine that is trained at the kernel of a solution, for a formulation without risks."""
+    found = data.risk(np.asarray(solved.kernel.value)[: data.n, : data.n]).oracle()
+    return found.alpha, float(found.intercept)

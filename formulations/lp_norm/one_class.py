@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import cvxpy as cp
 import numpy as np
@@ -16,6 +16,7 @@ from formulations.lp_norm.multiple_kernel_data import (
     DualOverAlpha,
     MultipleKernelData,
     block_exponent,
+    formulation,
     multiple_kernel_data,
 )
 from formulations.lp_norm.outliers import Outliers, threshold
@@ -92,31 +93,26 @@ def one_class(
     problem = Outliers(data, block_exponent(p), largest_rho(data, p), share)
     theta = optimal_weights_at(data, problem.explicit.lengths, p)
 
-    return Offset(
-        name="lp_norm.one_class",
-        problem=problem,
-        kernel=ko.combine(theta, data.grams),
-        weights=theta,
-        dual=partial(dual, data, p),
-        claim="equal",
-        reference=f"{PAPER}, section 3.5",
+    return formulation(
+        "one_class",
+        problem,
+        ko.combine(theta, data.grams),
+        theta,
+        partial(dual, data, p),
+        "section 3.5",
+        predictor=offset,
     )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Offset(ko.Formulation):
-    """The nu form, whose intercept is - rho."""
-
-    problem: Outliers
-
-    def machine(self) -> tuple[Array, float] | None:
-        """Return the alpha of the lower bound; None where a call was ended before there was a multiplier."""
-        (fit,) = self.problem.constraints
-        if fit.dual_value is None:
-            return None
-        alpha = self.problem.in_set(fit.dual_value)
-        alpha /= alpha.sum()
-        return alpha, -threshold(np.asarray(self.kernel.value) @ alpha, self.problem.share)
+def offset(solved: ko.Formulation) -> tuple[Array, float] | None:
+    """Return the alpha of the lower bound and - rho; None where a call was ended without a multiplier."""
+    problem = cast(Outliers, solved.problem)
+    (fit,) = problem.constraints
+    if fit.dual_value is None:
+        return None
+    alpha = problem.in_set(fit.dual_value)
+    alpha /= alpha.sum()
+    return alpha, -threshold(np.asarray(solved.kernel.value) @ alpha, problem.share)
 
 
 def dual(data: MultipleKernelData, p: float) -> cp.Problem:
