@@ -26,10 +26,6 @@ class Compiled(NamedTuple):
     chain: Any
     inverse: Any
 
-    def with_data(self, **changed: Any) -> Compiled:
-        """Return the form with other data."""
-        return self._replace(data={**self.data, **changed})
-
 
 def compiled(
     problem: cp.Problem, solver: Any, options: Mapping[str, Any] = NO_OPTIONS, verbose: bool = False

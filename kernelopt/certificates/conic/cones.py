@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -53,11 +53,10 @@ class ConeProgram:
         Nothing is assumed of the result. Solvers stop at absolute tolerances, so the objective is divided by
         the largest entry of c. The running call may end the solve, as in `run_solver`.
         """
-        data = dict(self.form.data)
         size = float(np.abs(self.c).max(initial=0.0)) or 1.0
-        data["c"] = self.c / size
-        if "P" in data:
-            data["P"] = data["P"] / size
+        data = {**self.form.data, "A": self.A, "b": self.b, "c": self.c / size, "dims": self.dims}
+        if self.P.nnz or "P" in data:
+            data["P"] = self.P / size
         solver = self.form.chain.solver
         try:
             raw = call(
@@ -91,11 +90,14 @@ class ConeProgram:
         dims = copy(self.dims)
         dims.nonneg += right.size
         cones = cones_of(dims, self.solver == "CLARABEL", self.c.size <= MAX_DENSE)
-        return replace(self, A=A, b=b, dims=dims, cones=cones, form=self.form.with_data(A=A, b=b, dims=dims))
+        return replace(self, A=A, b=b, dims=dims, cones=cones)
 
-    def with_data(self, **changed: Any) -> ConeProgram:
-        """Return the program with other P, c, A or b for the same cones."""
-        return replace(self, **changed, form=self.form.with_data(**changed))
+    def by_cone(self, rule: Callable[[Cone], Any]) -> Array:
+        """Return what a rule gives for the rows of each cone."""
+        found = np.zeros(self.b.size)
+        for cone in self.cones:
+            cone.of(found)[:] = rule(cone)
+        return found
 
     @cached_property
     def curvature(self) -> Array:

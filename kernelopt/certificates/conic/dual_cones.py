@@ -12,10 +12,7 @@ from kernelopt.validation import Array
 
 def interior_point(program: ConeProgram) -> Array:
     """Return a point e in the interior of the dual cone, zero in the free part."""
-    e = np.zeros(program.b.size)
-    for cone in program.cones:
-        cone.of(e)[:] = cone.interior()
-    return e
+    return program.by_cone(lambda cone: cone.interior())
 
 
 def barrier_gradient(program: ConeProgram, s: Array) -> Array:
@@ -23,10 +20,7 @@ def barrier_gradient(program: ConeProgram, s: Array) -> Array:
 
     At this point H of `LocalMetric` is the Hessian of the barrier at s.
     """
-    found = np.zeros(s.size)
-    for cone in program.cones:
-        cone.of(found)[:] = cone.polar(cone.of(s))
-    return found
+    return program.by_cone(lambda cone: cone.polar(cone.of(s)))
 
 
 def into_dual_cone(program: ConeProgram, z: Array, radius: Array | None = None) -> Array | None:
@@ -69,18 +63,15 @@ class LocalMetric:
     """
 
     def __init__(self, program: ConeProgram, z: Array) -> None:
-        self.cones, self.z = program.cones, z / max(float(np.abs(z).max(initial=0.0)), 1.0)
+        self.program, self.z = program, z / max(float(np.abs(z).max(initial=0.0)), 1.0)
 
     def __call__(self, V: Array) -> Array:
         """Return H V."""
-        found = np.zeros(V.size)
-        for cone in self.cones:
-            cone.of(found)[:] = cone.scaled(cone.of(self.z), cone.of(V))
-        return found
+        return self.program.by_cone(lambda cone: cone.scaled(cone.of(self.z), cone.of(V)))
 
     def gram(self, A: sp.csr_array) -> sp.csc_array:
         """Return A'HA for a matrix with the rows of the program."""
         found = sp.csc_array((A.shape[1], A.shape[1]))
-        for cone in self.cones:
+        for cone in self.program.cones:
             found = found + cone.gram(cone.of(self.z), A[cone.rows])
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -65,7 +66,7 @@ def equilibrated(program: ConeProgram, units: Array) -> Scaled:
 def scaled_program(program: ConeProgram, columns: Array, rows: Array) -> ConeProgram:
     """Return the program in x' = x / columns with the rows of A and b multiplied by `rows`."""
     P, A = scaled_matrix(program.P, columns, columns), scaled_matrix(program.A, columns, rows)
-    return program.with_data(P=P, c=columns * program.c, A=A, b=rows * program.b)
+    return replace(program, P=P, c=columns * program.c, A=A, b=rows * program.b)
 
 
 def scaled_matrix(matrix: sp.csc_array, columns: Array, rows: Array) -> sp.csc_array:

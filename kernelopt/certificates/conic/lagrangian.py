@@ -125,10 +125,7 @@ def inner_radii(program: ConeProgram, z: Array) -> Array:
     z_0 - |z_1:|, semidefinite blocks their least eigenvalue.
     """
     reach = max(float(np.abs(z).max(initial=0.0)), 1.0)
-    radius = np.zeros(z.size)
-    for cone in program.cones:
-        cone.of(radius)[:] = cone.depth(cone.of(z), reach)
-    return radius
+    return program.by_cone(lambda cone: cone.depth(cone.of(z), reach))
 
 
 def powers_of_two_below(numbers: Array) -> Array:

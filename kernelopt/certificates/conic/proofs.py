@@ -25,7 +25,7 @@ from kernelopt.conic.costs import SPARSE_PRODUCT
 from kernelopt.numerics.ball import Ball
 from kernelopt.running import check, running_call
 from kernelopt.threads import interruptible
-from kernelopt.validation import Array, Index, Mask
+from kernelopt.validation import Array, Index
 
 
 def solved_normal_equations(A: sp.csr_array, H: LocalMetric) -> Callable[[Array], Array] | None:
@@ -115,7 +115,7 @@ def completed(program: ConeProgram, x: Array, z: Array) -> Array:
     They start on the central path, from the slack b - Ax, and change by the least local norm.
     """
     unknown = np.isnan(z)
-    only = program.with_data(A=sp.csc_array(sp.diags_array(unknown.astype(float)) @ program.A))
+    only = replace(program, A=sp.csc_array(sp.diags_array(unknown.astype(float)) @ program.A))
     known = np.where(unknown, 0.0, z)
     slack = program.b - program.A @ x
     least = SETTINGS.central * max(float(np.abs(slack).max(initial=0.0)), 1.0)
@@ -142,9 +142,14 @@ def farkas(program: ConeProgram, z: Array, known: Box) -> Array | None:
     n, size = program.c.size, float(np.abs(z).max(initial=0.0))
     if not 0.0 < size < np.inf:
         return None
-    zero_objective = replace(program.with_data(P=sp.csc_array((n, n)), c=np.zeros(n)), offset=0.0)
+    zero_objective = replace(program, P=sp.csc_array((n, n)), c=np.zeros(n), offset=0.0)
     box = tightened(zero_objective, known)
-    rays = [np.where(significant_entries(program, z / size, t), z / size, 0.0) for t in SETTINGS.negligible]
+    z = z / size
+
+    def without_small(threshold: float) -> Array:
+        return z * program.by_cone(lambda cone: cone.significant(np.abs(cone.of(z)), threshold))
+
+    rays = [without_small(threshold) for threshold in SETTINGS.negligible]
     for ray in rays[: 1 + bool(np.any(rays[0] != rays[1]))]:
         for columns in column_choices(known):
             bound = repaired_bound(zero_objective, box, np.zeros(n), ray, columns)
@@ -152,7 +157,7 @@ def farkas(program: ConeProgram, z: Array, known: Box) -> Array | None:
                 return bound.z
     # Where columns are dependent there is no correction, but a rounded ray may have A'z = 0 exactly.
     for bits in SETTINGS.rounding_bits:
-        rounded = into_dual_cone(program, np.ldexp(np.round(np.ldexp(z / size, bits)), -bits))
+        rounded = into_dual_cone(program, np.ldexp(np.round(np.ldexp(z, bits)), -bits))
         if rounded is not None and dual_value(zero_objective, np.zeros(n), rounded, box).value > 0.0:
             return rounded
     return None
@@ -181,11 +186,3 @@ def suggests_ray(program: ConeProgram, z: Array) -> bool:
     terms = (abs(program.A).T @ np.abs(z)).max(initial=0.0)
     flat = np.abs(program.A.T @ z).max(initial=0.0) <= SETTINGS.ray_error * terms
     return bool(flat and program.b @ z < -SETTINGS.ray_error * size)
-
-
-def significant_entries(program: ConeProgram, z: Array, threshold: float) -> Mask:
-    """Return the entries of cones whose largest entry exceeds `threshold` (`Cone.significant`)."""
-    present: Mask = np.ones(z.size, dtype=bool)
-    for cone in program.cones:
-        cone.of(present)[:] = cone.significant(np.abs(cone.of(z)), threshold)
-    return present

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import cvxpy as cp
@@ -95,7 +96,7 @@ class Master:
 
     def start(self) -> Point:
         """Return a feasible point in the interior, which an interior-point solver finds without objective."""
-        return self._point(self._solve(self.program.with_data(**self._no_objective()))[0])
+        return self._point(self._solve(replace(self.program, **self._no_objective()))[0])
 
     def solve(self) -> MasterSolution:
         """Minimise the model.
@@ -110,7 +111,7 @@ class Master:
         first = self.program.dims.zero + self.program.dims.nonneg
         own = slice(first, first + len(self.cuts))
         try:
-            x, z = self._solve(self._with_cuts().with_data(**objective))
+            x, z = self._solve(replace(self._with_cuts(), **objective))
         except MasterFailure as failure:
             if failure.ray is not None:
                 failure.ray = np.maximum(failure.ray[own], 0.0)
@@ -130,7 +131,7 @@ class Master:
             c[own] = -columns * diagonal[own]
         row = sp.csr_array(([1.0], ([0], [self.objective])), shape=(1, c.size))
         program = self._with_cuts().with_rows(row, np.array([level / self.value]))
-        return self._point(self._solve(program.with_data(P=sp.csc_array(sp.diags_array(diagonal)), c=c))[0])
+        return self._point(self._solve(replace(program, P=sp.csc_array(sp.diags_array(diagonal)), c=c))[0])
 
     def averaged_alphas(self, multipliers: Array) -> list[Array]:
         """Return for every risk the average of the alphas of its cuts, weighted by their multipliers.
