@@ -81,12 +81,13 @@ def test_kernel_is_its_formula(kernel, formula):
 def test_kernels_pass_the_checks_of_a_kernel(kernel):
     """Symmetric, semidefinite, blocks of the joint matrix, diagonal and rank; with few points too."""
     has_identity = "identity" in repr(kernel)  # a new point is no point of X, even where it is equal
-    for X in (points(12, 3), np.repeat(points(5, 2), 2, axis=0), points(4, 4)):
-        if not has_identity:
+    for X in (points(12, 3), np.repeat(points(5, 2), 2, axis=0), points(4, 4), points(1), points(2, 2)):
+        if not has_identity and len(X) >= 4:
             check_kernel(kernel, X)
         K = kernel(X)
         assert np.array_equal(K, K.T) and np.linalg.eigvalsh(K)[0] >= -1e-10 * np.abs(K).max()
         assert np.linalg.matrix_rank(K) <= kernel.rank(X) <= len(X)
+        np.testing.assert_allclose(kernel.diagonal(X), np.diag(K), rtol=1e-12)
 
 
 def test_identity_knows_points_by_row():

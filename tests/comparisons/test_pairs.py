@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelopt.comparisons import comparisons, triplet_score
-from kernelopt.comparisons.digraphs import feedback_arcs, feedback_order
+from kernelopt.comparisons.digraphs import feedback_arcs, feedback_order, shortest_cycle
 from tests.comparisons.cases import random_triplets
 
 FOUR, FIVE = (list(permutations(range(n), 3)) for n in (4, 5))
@@ -260,6 +260,16 @@ def test_a_long_cycle_is_reported_in_short():
     assert str(odd).count("rows ") == 1 and ", ..." not in str(odd)
     many = [[0, j, k] for j in range(1, 9) for k in range(1, 9) if j != k]
     assert ", ..." in str(comparisons(many))
+
+
+@pytest.mark.parametrize("density", [0.12, 0.2])
+def test_a_shortest_cycle_passes_through_a_feedback_arc(density):
+    for seed in range(30):
+        G = nx.gnp_random_graph(12, density, seed=seed, directed=True)
+        nx.set_edge_attributes(G, 1, "weight")
+        found = shortest_cycle(G, [v for _, v in feedback_arcs(G)])
+        assert len(found) == min(map(len, nx.simple_cycles(G)), default=0)
+        assert all(G.has_edge(found[c - 1], found[c]) for c in range(len(found)))
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -63,6 +63,8 @@ def test_kernels_do_not_follow_the_points_they_were_given():
     moving, vectors, nodes = points(N), V.copy(), ["a", "b"]
     lazy, one = ko.Grams.from_kernels([ko.linear()], moving), ko.Grams.rank_one(vectors)
     words = ko.Grams.from_kernels([ko.diffusion(nx.path_graph(["a", "b", "c"]), beta=1.0)], nodes)
+    with pytest.raises(ValueError, match="read-only"):
+        lazy.storage.X[0, 0] = 99.0
     moving -= 5.0
     vectors[:] = 0.0
     nodes.append("c")

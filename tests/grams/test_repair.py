@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import kernelopt as ko
 from kernelopt.errors import InputError, NotSymmetricError, ParameterError, ShapeError
+from kernelopt.numerics.nearest_correlation import nearest_correlation
 from tests.every import every
 from tests.problems import solved
 
@@ -73,6 +74,13 @@ def test_each_repair_is_what_it_is_called():
         problem = cp.Problem(cp.Minimize(cp.norm(X - S, "fro")), kept)
         assert np.linalg.norm(ko.repair(S, how).gram - S) == pytest.approx(solved(problem), rel=1e-6)
     assert np.linalg.norm(ko.repair(S, "clip").gram - S) ** 2 == pytest.approx((lam[lam < 0] ** 2).sum())
+
+
+def test_the_duality_gap_of_the_nearest_matrix_is_rounding():
+    higham = np.array([[2.0, -1, 0, 0], [-1, 2, -1, 0], [0, -1, 2, -1], [0, 0, -1, 2]]) - np.eye(4)
+    for K in (higham, similarity(8, 5), 1e6 * similarity(5, 8)):
+        X, gap = nearest_correlation(K, K.diagonal())
+        assert gap < 1e-13 and np.linalg.eigvalsh(X)[0] >= -1e-13 * np.abs(K).max()
 
 
 def test_three_variables_by_hand():

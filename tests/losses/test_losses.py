@@ -5,10 +5,10 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 
 import kernelopt as ko
 from kernelopt.errors import InputError, LabelError, NotFiniteError, ParameterError, ShapeError
-from kernelopt.testing import check_loss
 from tests.every import every
 from tests.problems import CASES, labels, positive_definite, sample_weights, solved, stack, targets
 
@@ -42,9 +42,13 @@ def test_value_is_the_textbook_formula(case, C, seed):
 
 @cases
 @weights
-def test_the_methods_of_a_loss_belong_together(case, C):
-    """Expression, conjugate, response, projection, intercept and machine, as `check_loss` lists them."""
-    assert not check_loss(case.loss(C), case.y(N)).wrong
+def test_cvxpy_form_is_convex_and_has_the_same_value(case, C):
+    t, y = predictions(case), case.y(N)
+    summed = case.loss(C).expression(cp.Constant(t), y)
+    assert summed.is_convex() and summed.shape == ()
+    assert case.loss(C).expression(cp.Variable(N), y).is_dcp()
+    value = solved(cp.Problem(cp.Minimize(summed))) if summed.variables() else float(summed.value)
+    assert value == pytest.approx(case.value(t, y, each(C)), rel=1e-7, abs=1e-12)
 
 
 def test_hard_margin_is_infinite_inside_the_margin():
@@ -52,6 +56,35 @@ def test_hard_margin_is_infinite_inside_the_margin():
     loss, inside = ko.hard_margin(), y * np.linspace(0.99, 3, N)
     assert loss.value(inside, y) == np.inf
     assert loss.expression(cp.Constant(inside), y).value == np.inf
+
+
+@cases
+@weights
+def test_fenchel_young(case, C):
+    """V(t) >= l(a) - a't on the domain, equal at a(t)."""
+    loss, y, rng = case.loss(C), case.y(N), np.random.default_rng(3)
+    t = predictions(case)
+    for _ in range(20):
+        a = loss.project(2 * rng.normal(size=N), y, bias=False)
+        assert loss.value(t, y) >= loss.dual_value(a, y) - a @ t - 1e-12
+    best = loss.response(t, y)
+    assert loss.project(best, y, bias=False) == pytest.approx(best, abs=1e-14)
+    assert loss.value(t, y) == pytest.approx(loss.dual_value(best, y) - best @ t, rel=1e-12, abs=1e-13)
+
+
+@cases
+@weights
+def test_conjugate_is_its_cvxpy_form_and_the_textbook_dual(case, C):
+    loss, y, rng = case.loss(C), case.y(N), np.random.default_rng(4)
+    alpha = cp.Variable(N)
+    concave, domain = loss.dual_expression(alpha, y)
+    written, _ = case.dual(alpha, y, each(C))
+    assert concave.is_concave() and concave.shape == ()
+    for _ in range(5):
+        alpha.value = 0.999 * loss.project(2 * rng.normal(size=N), y, bias=False)
+        assert concave.value == pytest.approx(loss.dual_value(alpha.value, y), rel=1e-12, abs=1e-13)
+        assert written.value == pytest.approx(loss.dual_value(alpha.value, y), rel=1e-12, abs=1e-13)
+        assert all(constraint.value(1e-12) for constraint in domain)
 
 
 @cases
@@ -94,6 +127,17 @@ def test_projection_of_garbage_is_finite_and_in_the_domain(case, bias):
     assert case.loss(1.5).project(projected, y, bias=False) == pytest.approx(projected, rel=1e-12)
     if bias:
         assert abs(projected.sum()) <= 1e-14 * max(1.0, np.abs(projected).sum())
+
+
+@bounded
+@weights
+@every("seed", range(3))
+def test_intercept_minimises_the_loss(case, C, seed):
+    f, y, loss = predictions(case, seed), case.y(N), case.loss(C)
+    b = loss.intercept(f, y)
+    found = minimize_scalar(lambda s: case.value(f + s, y, each(C)), (-3, 3), tol=1e-12)
+    grid = min(case.value(f + s, y, each(C)) for s in np.linspace(-8, 8, 801))
+    assert case.value(f + b, y, each(C)) <= min(found.fun, grid) + 1e-12
 
 
 @pytest.mark.parametrize("loss", [ko.hinge(2.0), ko.squared_hinge(2.0), ko.hard_margin()], ids=repr)
@@ -158,6 +202,13 @@ def test_a_scaled_loss_takes_a_parameter_at_its_value(case):
     scaled = loss.scaled(2.0)
     C.value = 9.0
     assert scaled.value(t, y) == pytest.approx(2 * case.loss(1.5).value(t, y), rel=1e-12)
+
+
+@cases
+@every("factor", [0.0, -1.0, np.nan, np.inf, "2"])
+def test_a_loss_is_scaled_by_a_positive_number(case, factor):
+    with pytest.raises(ParameterError, match="factor must be a positive finite number, got"):
+        case.loss(1.5).scaled(factor)
 
 
 def parametrised_risk(case, C):
