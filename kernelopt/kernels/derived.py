@@ -17,25 +17,27 @@ from kernelopt.validation import Array, as_float_array, as_list, plain, shown, w
 LISTED_COLUMNS = 10  # of a kernel's repr: short, and yet different for kernels on different few columns
 
 
+def check_inner(kernel: object) -> None:
+    """Raise a `ParameterError` unless what another kernel is made of is a kernel."""
+    if not isinstance(kernel, Kernel):
+        raise ParameterError(
+            f"kernel must be a Kernel such as gaussian(1.0), got {shown(kernel)}. "
+            "Subclass kernelopt.kernels.Kernel for a function of your own."
+        )
+
+
 @dataclass(frozen=True)
-class _Wrapper(Kernel):
+class normalized(Kernel):
+    """A kernel scaled to unit diagonal, k(x, z) / sqrt(k(x, x) k(z, z)). New points are scaled likewise."""
+
     kernel: Kernel
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kernel, Kernel):
-            raise ParameterError(
-                f"kernel must be a Kernel such as gaussian(1.0), got {shown(self.kernel)}. "
-                "Subclass kernelopt.kernels.Kernel for a function of your own."
-            )
+        check_inner(self.kernel)
 
     @property
     def domain(self) -> Domain:
         return self.kernel.domain
-
-
-@dataclass(frozen=True)
-class normalized(_Wrapper):
-    """A kernel scaled to unit diagonal, k(x, z) / sqrt(k(x, x) k(z, z)). New points are scaled likewise."""
 
     def _norms(self, X: Array, what: str) -> Array:
         diagonal = self.kernel._finite(self.kernel.gram_diagonal(X))
@@ -72,13 +74,14 @@ class normalized(_Wrapper):
 
 
 @dataclass(frozen=True)
-class on_columns(_Wrapper):
+class on_columns(Kernel):
     """A kernel of some columns (an integer >= 0, or several) of the points, k(x[columns], z[columns])."""
 
+    kernel: Kernel
     columns: ArrayLike
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        check_inner(self.kernel)
         if self.kernel.domain is not as_points:
             raise ParameterError(
                 f"the kernel of on_columns must take points of R^d, got {self.kernel!r}. Strings have no "
