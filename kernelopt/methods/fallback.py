@@ -47,14 +47,15 @@ def fallback_outcome(structure: Structure, control: Control) -> Outcome | None:
         while True:
             control.check(seconds / PATIENCE.sample_share)
             began = control.seconds - control.compiling
-            machines = [trained(structure, term, size) for term in structure.risks]
+            samples = [trained(structure, term, size, control) for term in structure.risks]
             spent = control.seconds - control.compiling - began
-            if spent * n > size * control.remaining:  # the values at all points would be late
+            evaluation = sum(of_kernels for _, of_kernels in samples)
+            if evaluation * n > size * control.remaining:  # the values at all points would be late
                 break
             found = Outcome(
                 point,
-                [alpha for alpha, _ in machines],
-                machines,
+                [alpha for (alpha, _), _ in samples],
+                [machine for machine, _ in samples],
                 solver="none",
                 remedy="The weights are the middle of their set, and the machines are trained on "
                 f"{size} of {n} points. Give it more time, or try another method.",
@@ -63,18 +64,21 @@ def fallback_outcome(structure: Structure, control: Control) -> Outcome | None:
             if size == n:
                 break
             larger = min(2 * size, n)
-            seconds, size = spent * larger * (larger + n) / size**2, larger
+            seconds, size = (spent * larger + evaluation * n) * larger / size**2, larger
     return found
 
 
-def trained(structure: Structure, term: RiskTerm, size: int) -> Given:
-    """Return (alpha, scales) of the machine of a risk at the present kernels, trained on a sample."""
-    learner = term.learner
+def trained(structure: Structure, term: RiskTerm, size: int, control: Control) -> tuple[Given, float]:
+    """Return (alpha, scales) of a machine that is trained on a sample, and the seconds of its kernels."""
+    learner, began = term.learner, control.seconds - control.compiling
     points = sample(structure, learner.n, size)
+    Ks = [block(K, points) for K in term.kernels]
+    evaluation = control.seconds - control.compiling - began
+    control.check()
     part = replace(learner, y=learner.y[points], loss=on_sample(learner.loss, learner.y, points))
-    machine, alpha = part.train([block(K, points) for K in term.kernels]), np.zeros(learner.n)
+    machine, alpha = part.train(Ks), np.zeros(learner.n)
     alpha[points] = machine.alpha
-    return alpha, machine.scales
+    return (alpha, machine.scales), evaluation
 
 
 def sample(structure: Structure, n: int, size: int) -> Index:

@@ -116,8 +116,7 @@ def test_a_machine_costs_no_more_than_its_price(name, shift):
         weights = [0.3, 0.7]
         mu = cp.Variable(2, nonneg=True)
         structure = Structure(cp.Problem(cp.Minimize(ko.risk(ko.combine(mu, Ks), y, loss))))
-        evaluation = Evaluator(structure).at({mu.id: np.array(weights)})
-        (machine,) = evaluation.machines
+        _, (machine,) = Evaluator(structure).at({mu.id: np.array(weights)})
         a, b = exact(machine.alpha), Fraction(float(machine.intercept))
         K = [[Fraction(0.3) * p + Fraction(0.7) * q for p, q in zip(exact(r), exact(s), strict=True)]
              for r, s in zip(Ks[0], Ks[1], strict=True)]  # fmt: skip
