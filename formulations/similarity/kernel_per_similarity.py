@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.machines import machine_weights
-from formulations.similarity.fidelity_dual import FidelityDual
+from formulations.similarity.fidelity_dual import fidelity_dual, semidefinite
 from formulations.similarity.similarity_data import PAPER, Fidelity, SimilarityData, similarity_data
 
 
@@ -108,10 +108,7 @@ def kernel_per_similarity(
 
 def dual(data: SimilarityData) -> cp.Problem:
     """Return the dual of `kernel_per_similarity`, which the paper does not print."""
-    side = FidelityDual(data, list(data.S))
-    for i, share in enumerate(side.shares(data.m)):
-        side.add_matrix_inequality(side.U[i] if side.U else cp.Constant(0.0), side.trace_multiplier(i), share)
-    return side.problem()
+    return fidelity_dual(data, list(data.S), semidefinite)
 
 
 def machine_kernel(risk: ko.Risk, kernels: Sequence[cp.Expression]) -> cp.Expression:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.machines import machine_weights
-from formulations.similarity.fidelity_dual import FidelityDual
+from formulations.similarity.fidelity_dual import fidelity_dual
 from formulations.similarity.kernel_per_similarity import machine_kernel
 from formulations.similarity.similarity_data import PAPER, Fidelity, SimilarityData, similarity_data
 
@@ -110,9 +110,10 @@ def restricted_spectral(
 def dual(data: SimilarityData) -> cp.Problem:
     """Return the dual of `restricted_spectral`, which the paper does not print."""
     spectra = [np.linalg.eigh(S) for S in data.S]
-    side = FidelityDual(data, [lam for lam, _ in spectra])
-    for i, share in enumerate(side.shares(data.m)):
-        forms = spectra[i][1].T @ side.z
-        slopes = (data.rho * side.U[i] if side.U else np.zeros(data.N)) - side.trace_multiplier(i)
-        side.constraints += [cp.quad_over_lin(forms[j], 2 * share) <= slopes[j] for j in range(data.N)]
-    return side.problem()
+
+    def linear(k: int, slope: cp.Expression, z: cp.Expression, share: cp.Expression) -> list[cp.Constraint]:
+        """Return (v_j'z)^2 / (2 share) <= slope_j for the eigenvectors v_j of the k-th similarity."""
+        forms = spectra[k][1].T @ z
+        return [cp.quad_over_lin(forms[j], 2 * share) <= slope[j] for j in range(data.N)]
+
+    return fidelity_dual(data, [lam for lam, _ in spectra], linear)

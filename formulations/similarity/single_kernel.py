@@ -8,7 +8,7 @@ import cvxpy as cp
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
-from formulations.similarity.fidelity_dual import FidelityDual
+from formulations.similarity.fidelity_dual import fidelity_dual, semidefinite
 from formulations.similarity.similarity_data import PAPER, Fidelity, SimilarityData, similarity_data
 
 
@@ -118,7 +118,4 @@ def single_kernel(
 
 def dual(data: SimilarityData) -> cp.Problem:
     """Return the dual of `single_kernel`, which the paper does not print."""
-    side = FidelityDual(data, list(data.S))
-    total = cp.sum(side.U) if side.U else cp.Constant(0.0)
-    side.add_matrix_inequality(total, side.trace_multiplier(0), 1.0)
-    return side.problem()
+    return fidelity_dual(data, list(data.S), semidefinite, one_kernel=True)
