@@ -153,7 +153,7 @@ def weights_that_grow(structure: Structure) -> list[cp.Variable]:
         return []
     falling: set[int] = set()
     for term, price in zip(structure.risks, structure.objective.factors, strict=True):
-        constant = term.learner.bias is not None and np.ptp(term.learner.y) == 0
+        constant = term.learner.has_intercept and np.ptp(term.learner.y) == 0
         if price > 0 and not constant:
             falling |= {v.id for K in term.kernels for v in K.variables()}
     return [v for v in unbounded_variables(structure) if v.id in falling and v.attributes["bounds"] is None]

@@ -51,17 +51,17 @@ def check_separable(learner: Learner) -> None:
             for i in range(len(grams)):
                 Ks.append(grams.gram(i)[: learner.n, : learner.n])
                 total += unit_mean_diagonal(absolute_value(Ks[-1]) if signed else Ks[-1])
-    alpha = nearest_hull_points(total, learner.y, learner.bias is not None)
+    alpha = nearest_hull_points(total, learner.y, learner.has_intercept)
     if alpha is None:
         return
     scale = float(np.trace(total)) / learner.n
     distance = max(0.0, form(total, alpha).mid)
     conflict_found = None
     if distance <= PROOF_THRESHOLD * max(scale, SMALLEST_DIVISOR):
-        conflict_found = inseparable(Ks, learner.y, learner.bias is not None, alpha, nonneg=not signed)
+        conflict_found = inseparable(Ks, learner.y, learner.has_intercept, alpha, nonneg=not signed)
     if conflict_found is not None or distance <= ZERO_THRESHOLD * max(scale, SMALLEST_DIVISOR):
         # The conditions that the alpha of the proof satisfies.
-        balance = ", sum(alpha) = 0" if learner.bias is not None else ""
+        balance = ", sum(alpha) = 0" if learner.has_intercept else ""
         conditions = f"y * alpha >= 0, sum(|alpha|) = 2{balance} and K_i @ alpha = 0 for every kernel"
         kind = "their absolute values" if signed else "the kernels"
         samples = "" if conflict_found is None else f"{conflict_found.text}, "

@@ -217,7 +217,7 @@ def explicit_risk(term: RiskTerm, notation: Reader, suffix: str) -> ExplicitRisk
 
     n, several = learner.n, len(term.kernels) > 1
     functions = [new(f"f{m}" if several else "f", n) for m in range(len(term.kernels))]
-    bias = [new("b", n)] if learner.bias is not None else []  # a textbook adds the number to f as it is
+    bias = [new("b", n)] if learner.has_intercept else []  # a textbook adds the number to f as it is
     z = new("z", n)
     loss = term.loss.expression(z, learner.y)
     slacks = [v for v in loss.variables() if v is not z]

@@ -53,6 +53,11 @@ class Learner:
         return self.y.size
 
     @property
+    def has_intercept(self) -> bool:
+        """Whether there is an unpenalised intercept b."""
+        return self.bias is not None
+
+    @property
     def forms(self) -> tuple[Form, ...]:
         """The cone of each kernel: "fixed", "second-order cone" or "semidefinite"."""
         return tuple(part.form for part in self.penalties)
@@ -68,8 +73,8 @@ class Learner:
         if len(kernels) < len(Ks):
             return Machine(np.inf, np.zeros(self.n), np.nan, np.zeros((len(Ks), self.n)))
         if len(kernels) == 1:
-            return learn(kernels[0], self.y, self.loss, self.bias is not None)
-        return learn_blocks(kernels, self.y, self.loss, self.bias is not None, self.norm)
+            return learn(kernels[0], self.y, self.loss, self.has_intercept)
+        return learn_blocks(kernels, self.y, self.loss, self.has_intercept, self.norm)
 
     def is_determined(self, scales: Array | None) -> bool:
         """Whether alpha and scales determine a machine: several kernels need scales unless the norm is 2."""
@@ -80,7 +85,7 @@ class Learner:
 
         The kernels are arrays, or objects that compute K @ alpha. All scales are one by default.
         """
-        bias = self.bias is not None
+        bias = self.has_intercept
         if len(Ks) == 1:
             return machine_at(Ks[0], alpha, self.y, self.loss, bias)
         scales = np.ones(len(Ks)) if scales is None else scales

@@ -115,7 +115,7 @@ def fingerprint(structure: Structure) -> str:
     constants = [numbers(leaf) for leaf in (*problem.constants(), *problem.parameters())]
     learned = [
         [
-            [repr(risk.learner.loss), risk.learner.y, risk.learner.norm, risk.learner.bias is not None],
+            [repr(risk.learner.loss), risk.learner.y, risk.learner.norm, risk.learner.has_intercept],
             [(grams.shape, sampled(grams)) for K in risk.kernels for _, grams in terms(K) or ()],
         ]
         for risk in structure.risks

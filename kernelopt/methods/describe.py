@@ -200,7 +200,7 @@ def start_of(structure: Structure, start: Any) -> Outcome:
         )
     learners = [term.learner for term in structure.risks]
     projected = [
-        learner.loss.project(alpha, learner.y, learner.bias is not None)
+        learner.loss.project(alpha, learner.y, learner.has_intercept)
         for learner, alpha in zip(learners, alphas, strict=True)
     ]
     point = {v.id: np.asarray(value) for v, value in zip(variables, values, strict=True)}

@@ -137,7 +137,7 @@ def explain(problem: cp.Problem) -> Explanation:
         forms = ", ".join(
             f"{reason(K, form)}" for K, form in zip(learner.kernels, learner.forms, strict=True)
         )
-        bias = "with" if learner.bias is not None else "without"
+        bias = "with" if learner.has_intercept else "without"
         lines.append(f"risk {i}: {learner.loss!r} on {learner.n} points {bias} intercept; {forms}")
     lines += list(compared(problem))
     cones = [f"semidefinite of orders {', '.join(map(str, expected.semidefinite))}"] if expected.order else []

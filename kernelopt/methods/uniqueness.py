@@ -161,7 +161,7 @@ def with_intercepts(rows: Array, learners: Any, sets: list[Index]) -> Array:
     ends = np.cumsum([F.size for F in sets])
     blocks = np.arange(rows.shape[1]) < ends[:, None]
     blocks[1:] &= ~blocks[:-1]
-    ones = [b for b, learner in zip(blocks, learners, strict=True) if learner.bias is not None and b.any()]
+    ones = [b for b, learner in zip(blocks, learners, strict=True) if learner.has_intercept and b.any()]
     return np.vstack([rows, *ones])
 
 

@@ -69,7 +69,7 @@ def plot_duality(problem: cp.Problem, path: Sequence[Any], *, points: int = 41, 
         )
     ((term, alpha),), learner, users = known, structure.risks[0].learner, structure.user_variables
     found = [corner_of(each, learner.n) for each in path]
-    bias, last = learner.bias is not None, len(path) - 1
+    bias, last = learner.has_intercept, len(path) - 1
     corners = along([learner.loss.project(given, learner.y, bias) for given, _ in found])
     joined = all(v.id in point for v in users for _, point in found)
     ends = {v.id: along([point[v.id] for _, point in found]) for v in users} if joined else {}

@@ -97,7 +97,7 @@ class BallProblem:
     @property
     def bias(self) -> bool:
         """Whether the only risk has an intercept."""
-        return self.learner.bias is not None
+        return self.learner.has_intercept
 
     @cached_property
     def linear(self) -> Array:
@@ -170,7 +170,7 @@ class BallProblem:
 
 def primal_value(learner: Learner, f: Array, penalty: float, error: float) -> float:
     """Return the value of a machine with the best intercept, an upper bound if the error of f is positive."""
-    loss, y, bias = learner.loss, learner.y, learner.bias is not None
+    loss, y, bias = learner.loss, learner.y, learner.has_intercept
     if error > 0:
         b = loss.intercept(f, y) if bias else 0.0
         return loss.above(f, np.full(f.size, error), penalty, y, b)

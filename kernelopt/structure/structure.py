@@ -104,7 +104,7 @@ class RiskTerm:
 def risk_on(learner: Learner, kernels: Sequence[cp.Expression], loss: Loss) -> Risk:
     """Return the risk of a learner with other kernels and another loss."""
     given = list(kernels) if len(kernels) > 1 else kernels[0]
-    return risk(given, learner.y, loss, learner.bias is not None, learner.norm)
+    return risk(given, learner.y, loss, learner.has_intercept, learner.norm)
 
 
 ENTRYWISE = (Equality, Zero, Inequality, NonNeg, NonPos)  # cvxpy's constraints of one expression

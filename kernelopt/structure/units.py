@@ -188,7 +188,7 @@ def risk_units(term: RiskTerm) -> RiskUnits:
     of mean diagonal s has 1/2 |f|^2 of about n t^2 / (2 s). The unit of the kernels is the s for which that
     is v. Kernels in the semidefinite form are divided by their mean diagonal instead.
     """
-    learner, y, bias = term.learner, term.learner.y, term.learner.bias is not None
+    learner, y, bias = term.learner, term.learner.y, term.learner.has_intercept
     targets = 1.0
     if term.loss.dilated(1.0) is not None:
         targets = root_mean_square(y - y.mean() if bias else y) or 1.0

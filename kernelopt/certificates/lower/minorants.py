@@ -109,7 +109,7 @@ def minorant(
     once.
     """
     learner = term.learner
-    alpha = learner.loss.project(alpha, learner.y, learner.bias is not None)
+    alpha = learner.loss.project(alpha, learner.y, learner.has_intercept)
     gain, perturbation = dual_value_of(learner, alpha)
     forms = [quadratic_form(parts, alpha, perturbation, accurate) for parts in term.weighted]
     scales = [Ball(-factor / 2)] * len(forms)
@@ -137,7 +137,7 @@ def dual_value_of(learner: Learner, alpha: Array) -> tuple[Ball, float]:
     exactly. The point differs from alpha by that sum in one coordinate, the one furthest from its bounds.
     """
     gain = learner.loss.bounded_dual_value(alpha, learner.y)
-    excess = abs(exact_sum(alpha)) if learner.bias is not None else 0.0
+    excess = abs(exact_sum(alpha)) if learner.has_intercept else 0.0
     if excess == 0:
         return gain, 0.0
     _, _, _, lower, upper = learner.loss.curve(learner.y)

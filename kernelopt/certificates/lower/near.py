@@ -80,7 +80,7 @@ class NearRelaxation:
     def __init__(self, read: Nearness, alpha: Array, X: list[Array]) -> None:
         learner = read.risk.learner
         self.read = read
-        self.alpha = learner.loss.project(alpha, learner.y, learner.bias is not None)
+        self.alpha = learner.loss.project(alpha, learner.y, learner.has_intercept)
         self.z = read.padded(self.alpha)
         adjoints = [block.adjoint(self.z) for block in read.blocks]
         forms = np.array([max(float(np.vdot(P, x)), 0.0) for P, x in zip(adjoints, X, strict=True)])

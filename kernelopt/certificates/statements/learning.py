@@ -229,4 +229,4 @@ def read_risk(structure: Structure) -> PricedRisk | str:
     has_parameter = any(isinstance(v, cp.Parameter) for v in vars(learner.loss).values())
     loss = learner.loss.scaled(1.0) if has_parameter else learner.loss
     labelled = kernels.block(slice(0, learner.n))
-    return PricedRisk(labelled, learner.y, loss, learner.bias is not None, read.factor)
+    return PricedRisk(labelled, learner.y, loss, learner.has_intercept, read.factor)

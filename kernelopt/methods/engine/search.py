@@ -65,7 +65,7 @@ class Search:
 
     def __init__(self, read: BallProblem, control: Control, seed: int) -> None:
         self.read, self.control, self.seed = read, control, seed
-        self.data = [Samples(each.loss, each.y, each.bias is not None) for each in read.learners]
+        self.data = [Samples(each.loss, each.y, each.has_intercept) for each in read.learners]
         self.curves = [each.loss.curve(each.y) for each in read.learners]
         self.sparse = all(is_sparse(s.loss, curve) for s, curve in zip(self.data, self.curves, strict=True))
 

@@ -59,7 +59,7 @@ class Trainer:
     def project(self, alpha: Array) -> Array:
         """Return the projection of alpha on the domain of the dual."""
         learner = self.risk.learner
-        return learner.loss.project(alpha, learner.y, learner.bias is not None)
+        return learner.loss.project(alpha, learner.y, learner.has_intercept)
 
     def inside(self, gamma: Array) -> Array | None:
         """Return gamma with |gamma|_p <= 1 in exact arithmetic; None where all gamma_i are 1."""
@@ -77,7 +77,7 @@ class Trainer:
         wherever the alternation ends.
         """
         learner, Ks = self.risk.learner, self.risk.kernels_at(point)
-        y, loss, bias = learner.y, learner.loss, learner.bias is not None
+        y, loss, bias = learner.y, learner.loss, learner.has_intercept
         size = 0.0 if last is None else self.factor * abs(last.value)
         accuracy = min(SETTINGS.loosest, slack / size) if 0 < size < np.inf else SETTINGS.loosest
         if np.isinf(self.p):

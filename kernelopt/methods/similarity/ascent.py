@@ -57,7 +57,7 @@ class Ascent:
 
     def __init__(self, problem: Nearness, resumed: Resumed) -> None:
         learner, m, N = problem.risk.learner, len(problem.blocks), problem.n_points
-        curve, bias = learner.loss.curve(learner.y), learner.bias is not None
+        curve, bias = learner.loss.curve(learner.y), learner.has_intercept
         self.problem = problem
         self.data = ProblemData(
             linear=np.array(curve.linear),

@@ -49,7 +49,7 @@ class Machines:
     def __init__(self, learner: Learner, stack: Array, tol: float) -> None:
         self.learner, self.tol = learner, tol
         self.stack = np.ascontiguousarray(stack[:, : learner.n, : learner.n])
-        self.bias = learner.bias is not None
+        self.bias = learner.has_intercept
 
     def cut(self, alpha: Array) -> Cut:
         """Return the cut at alpha, projected on the domain of the dual."""

@@ -149,4 +149,4 @@ def centred(K: Array) -> Array:
 
 def has_intercepts(structure: Structure) -> bool:
     """Whether every risk of a problem has an intercept, so that it is the same at K and at H K H."""
-    return all(term.learner.bias is not None for term in structure.risks)
+    return all(term.learner.has_intercept for term in structure.risks)
