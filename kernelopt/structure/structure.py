@@ -130,7 +130,8 @@ class Objective:
     @cached_property
     def linear(self) -> Affine:
         """The sum of the affine terms."""
-        pairs = ((w, affine(e)) for w, e in self.affine_terms)
+        with COMPILING:
+            pairs = [(w, affine(e)) for w, e in self.affine_terms]
         return total([weighted_sum(read, w) for w, read in pairs if read is not None])
 
     @property
