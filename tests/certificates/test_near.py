@@ -109,6 +109,16 @@ def test_a_poor_alpha_has_a_bound_as_good_as_the_conic_one(kind, monkeypatch):
     assert poor.lower >= conic.lower - 1e-6 * abs(conic.lower)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_garbage_alphas_give_true_bounds(kind):
+    _, solution, structure = solved(kind)
+    rng = np.random.default_rng(2)
+    for scale in (1e-8, 1.0, 1e6):
+        found = near_bound(structure, scale * rng.normal(size=Y.size))
+        assert found.value <= solution.certificate.upper
+    assert near_bound(structure, np.full(Y.size, np.nan)) is None
+
+
 @pytest.mark.parametrize("kind", ["squared_frobenius", "frobenius"])
 def test_the_multiplier_of_the_trace_is_the_slope_of_the_value(kind):
     formulation, _, _ = solved(kind)

@@ -151,6 +151,13 @@ def test_matrices_without_kernels_are_scaled_by_the_formulas(grams, Ks, chain):
 # ------------------------------------------------------------------ what each step promises
 
 
+def test_multiplicative_features_have_variance_one():
+    for matrix in ko.Grams.from_kernels(KERNELS, X).normalize("multiplicative"):
+        values, vectors = np.linalg.eigh(matrix)
+        F = vectors * np.sqrt(np.maximum(values, 0.0))
+        assert F.var(axis=0).sum() == pytest.approx(1.0)
+
+
 def test_centred_features_have_mean_zero():
     grams = ko.Grams.from_kernels(KERNELS, X).center()
     assert grams.row_means == pytest.approx(np.zeros((len(KERNELS), N)), abs=1e-13)

@@ -12,7 +12,7 @@ import kernelopt as ko
 from kernelopt.errors import ConditionWarning, InputError, ParameterError, ShapeError
 from kernelopt.extend import as_grams
 from tests.every import every
-from tests.language.cases import N, kernels
+from tests.language.cases import N, kernels, valued
 from tests.problems import labels, points, positive_definite, solved, stack
 
 KS = stack(N)  # three kernels
@@ -246,3 +246,13 @@ def test_bad_input_is_named(call, error, message):
     with pytest.raises(error, match=message) as raised:
         call()
     assert isinstance(raised.value, InputError)
+
+
+def test_the_identity_kernel_changes_no_comparison():
+    """d_t is zero for it: off-diagonal entries, and so hinges, are those of the other kernels."""
+    w = valued([0.3, -0.2, 0.5, 1.7])
+    K = ko.combine(w, np.concatenate([KS, np.eye(N)[None]]))
+    alone = ko.combine(w.value[:3], KS)
+    gains = ko.triplet_gains(alone, TRIPLETS).value
+    assert ko.triplet_gains(K, TRIPLETS).value == pytest.approx(gains, abs=1e-15)
+    assert K.value - alone.value == pytest.approx(1.7 * np.eye(N), abs=1e-15)

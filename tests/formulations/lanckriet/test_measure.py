@@ -351,6 +351,25 @@ def test_the_separability_test_is_one_over_omega(kappa):
     assert 1 / least == close(fixed(K, Y).value)
 
 
+def test_statuses_of_solvers_are_not_proofs():
+    # Interior-point solves of the LMI on inseparable data have come back "optimal" at 1e7, or failed;
+    # the QCQP is unbounded, and says so. `solve` does not ask them.
+    seen = []
+    for seed in (0, 10, 11):
+        Ks, y = inseparable(seed)
+        qcqp = lanckriet.qcqp(Ks, y).programmes["qcqp"]().problem
+        qcqp.solve(solver=cp.CLARABEL, warm_start=False)
+        assert qcqp.status == cp.UNBOUNDED
+        for weights in ("nonnegative", "free"):
+            lmi = lanckriet.sdp(Ks, y, weights=weights).programmes["sdp"]().problem
+            try:
+                lmi.solve(solver=cp.CLARABEL, warm_start=False)
+            except (cp.SolverError, UserWarning):
+                continue
+            seen.append((lmi.status, float(lmi.value)))
+    assert all(status == cp.INFEASIBLE or value > 1e6 for status, value in seen)
+
+
 def test_a_tiny_margin_warns():
     # two points of opposite labels at distance 1e-3 of unit kernels: omega is about 4e6
     X = np.array([0.0, 1e-3, 2.0, 3.0])

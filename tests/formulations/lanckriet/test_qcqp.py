@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cache
+
+import cvxpy as cp
 import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize_scalar
 
 import kernelopt as ko
 from formulations import lanckriet
+from tests import problems
 from tests.every import every
 from tests.formulations.lanckriet.cases import (
     CRITERIA,
@@ -22,7 +26,10 @@ from tests.formulations.lanckriet.cases import (
     learned,
     n,
     omega,
+    on_data,
     random_kernels,
+    root,
+    slack_loss,
     vectors,
     with_learned,
 )
@@ -56,15 +63,88 @@ def test_the_forms_for_nonnegative_weights_agree(criterion, grams):
 
 
 @with_learned
-def test_the_block_norm_has_the_same_value_and_weights(criterion):
-    written = lanckriet.block_norm(KS, Y, **criterion, trace=TRACE)
-    one, two = learned(lanckriet.margin(KS, Y, **criterion, trace=TRACE)), learned(written)
-    assert two.value == close(one.value) and two.weights == pytest.approx(one.weights, abs=1e-3)
-    by_programme = written.solve("exact", programme="block norm", tol=1e-6)
-    assert by_programme.value == close(one.value)
-    assert by_programme.weights == pytest.approx(one.weights, abs=1e-3)
+def test_weights_are_multipliers_over_traces(criterion):
+    # Lanckriet 4.1 as printed, and its scaled variant; traces 2.8, 8.5 and 6.7.
+    c, C = float(N), criterion.get("C", np.inf)
+    is_learned = criterion["tau"] == "learned"
+    tau = 0.0 if is_learned else criterion["tau"]
+    factors = [np.diag(Y) @ root(K[:n, :n]) for K in KS] + ([np.eye(n)] if is_learned else [])
+    r = np.append(R, N) if is_learned else R
+    a, t = cp.Variable(n), cp.Variable()
+    domain = [a >= 0, Y @ a == 0] + ([] if np.isinf(C) else [a <= C])
+    gain = 2 * cp.sum(a) - tau * cp.sum_squares(a)
+    as_printed = [cp.sum_squares(F.T @ a) / ri <= t for F, ri in zip(factors, r, strict=True)]
+    value = solved(cp.Problem(cp.Maximize(gain - c * t), domain + as_printed))
+    p = np.array([float(np.ravel(cap.dual_value)[0]) for cap in as_printed])
+    scaled = [cp.sum_squares(np.sqrt(c / ri) * F.T @ a) <= t for F, ri in zip(factors, r, strict=True)]
+    assert solved(cp.Problem(cp.Maximize(gain - t), domain + scaled)) == close(value)
+    shares = np.array([float(np.ravel(cap.dual_value)[0]) for cap in scaled])
+    assert p.sum() == close(c) and shares.sum() == close(1)
+    assert c * shares == pytest.approx(p, abs=1e-3)  # multipliers: to the root of the gap
+    solution = learned(lanckriet.qcqp(KS, Y, **criterion, trace=c))
+    assert solution.value == close(value)
+    assert solution.weights == pytest.approx(p[:3] / R, abs=1e-3)
+    assert np.abs(solution.weights - p[:3]).max() > 0.1  # the multiplier is not the weight
+    if is_learned:
+        assert solution.tau == pytest.approx(p[3] / N, abs=1e-4)
+    else:
+        assert omega(np.tensordot(p / R, KS, 1), Y, C, tau) == close(value)
+
+
+@with_learned
+def test_kernels_with_weight_have_the_largest_form(criterion):
+    Ks = np.concatenate([KS, random_kernels(N, 2, 3, 1)])
+    solution = learned(lanckriet.qcqp(Ks, Y, **criterion))
+    r = np.trace(Ks, axis1=1, axis2=2)
+    a = solution.alpha
+    forms = np.array([a @ K[:n, :n] @ a for K in Ks]) / r
+    weights = solution.weights
     if criterion["tau"] == "learned":
+        forms, weights = np.append(forms, a @ a / N), np.append(weights, solution.tau)
+        assert solution.weights @ r + N * solution.tau == close(r.sum() + N)
+    else:
+        assert solution.weights @ r == close(r.sum())
+    used = weights > 1e-4 * weights.max()
+    assert weights.min() >= 0 and 1 < used.sum() < weights.size
+    assert forms[used] == pytest.approx(forms.max(), rel=1e-4)
+    assert (forms <= forms[used].mean() * (1 + 1e-4)).all()
+
+
+@with_learned
+def test_the_block_norm_has_the_same_value_and_weights(criterion):
+    c, C = float(N), criterion.get("C", np.inf)
+    is_learned = criterion["tau"] == "learned"
+    # written out here, with the weights from the lengths of the parts
+    factors = [root(K[:n, :n]) for K in KS]
+    ws, b = [cp.Variable(F.shape[1]) for F in factors], cp.Variable()
+    f = sum(F @ w for F, w in zip(factors, ws, strict=True)) + b
+    total = cp.sum([np.sqrt(r) * cp.norm2(w) for r, w in zip(R, ws, strict=True)])
+    if is_learned:
+        xi = cp.Variable(n)
+        problem = cp.Minimize(cp.square(total + np.sqrt(N) * cp.norm2(xi)) / c)
+        value = solved(cp.Problem(problem, [cp.multiply(Y, f) >= 1 - xi]))
+    else:
+        cost, split = slack_loss(1 - cp.multiply(Y, f), C, criterion["tau"])
+        value = solved(cp.Problem(cp.Minimize(cp.square(total) / c + cost), split))
+    lengths = np.array([np.linalg.norm(w.value) for w in ws])
+    whole = np.sqrt(R) @ lengths + (np.sqrt(N) * np.linalg.norm(xi.value) if is_learned else 0.0)
+    by_hand = c * lengths / (np.sqrt(R) * whole)
+    one = at_common_trace(**criterion)
+    written = lanckriet.block_norm(KS, Y, **criterion, trace=c)
+    two = learned(written)
+    assert two.value == close(one.value) == close(value)
+    programme = written.programmes["block norm"]()
+    assert problems.solved(programme.problem) == close(one.value, 1e-5)
+    assert written.solve("exact", programme="block norm", tol=1e-6).value == close(one.value)
+    assert two.weights == pytest.approx(one.weights, abs=1e-3)
+    assert by_hand == pytest.approx(one.weights, abs=1e-3)
+    if is_learned:
         assert two.tau == pytest.approx(one.tau, abs=1e-4)
+
+
+@cache
+def at_common_trace(**criterion):
+    return learned(lanckriet.margin(KS, Y, **criterion, trace=TRACE))
 
 
 @every(("criterion", "kappa"), alternating((0.3, 5.0)))
@@ -83,6 +163,22 @@ def test_one_kernel_gets_the_whole_budget(criterion, weights):
     solution = learned(lanckriet.margin(KS[:1], Y, **criterion, weights=weights, trace=c))
     assert solution.weights == pytest.approx([c / R[0]], rel=1e-9)
     assert solution.value == close(omega(c / R[0] * KS[0], Y, **criterion))
+
+
+@cache
+def least_of_single_kernels(**criterion):
+    singles = [omega(TRACE / R[0] * KS[0], Y, **criterion)]
+    if criterion["tau"] or np.isfinite(criterion["C"]):  # the others do not separate
+        singles += [omega(TRACE / r * K, Y, **criterion) for r, K in zip(R[1:], KS[1:], strict=True)]
+    return min(singles)
+
+
+@criteria
+@pytest.mark.parametrize("weights", ["nonnegative", "free"])
+def test_learning_is_never_worse_than_a_single_scaled_kernel(criterion, weights):
+    # Lanckriet 4.6
+    _, solution = on_data(weights, **criterion)
+    assert solution.value <= least_of_single_kernels(**criterion) * (1 + 1e-7)
 
 
 kinds = pytest.mark.parametrize("kind", ["orthonormal", "independent"])
@@ -104,6 +200,26 @@ def test_rank_one_forms_agree(criterion, kind):
     if kind == "orthonormal":  # r_i = 1 over all N coordinates; the truncated vectors are not orthonormal
         assert qp.weights.sum() == close(TRACE)
         assert np.abs(V[:n].T @ V[:n] - np.eye(5)).max() > 0.1
+
+
+@criteria
+@kinds
+def test_rank_one_weights_are_multipliers(criterion, kind):
+    V, c = vectors(kind, seed=1), 3.0
+    C, tau = criterion["C"], criterion["tau"]
+    lengths = np.linalg.norm(V, axis=0)
+    flipped = (V[:n].T * Y) / lengths[:, None]
+    a, s = cp.Variable(n), cp.Variable()
+    domain = [a >= 0, Y @ a == 0] + ([] if np.isinf(C) else [a <= C])
+    above, below = flipped @ a <= s, -flipped @ a <= s
+    gain = 2 * cp.sum(a) - tau * cp.sum_squares(a) - c * cp.square(s)
+    value = solved(cp.Problem(cp.Maximize(gain), [*domain, above, below]))
+    mu = (above.dual_value + below.dual_value) / (2 * s.value * lengths**2)
+    assert mu @ lengths**2 == close(c)
+    assert omega((V * mu) @ V.T, Y, C, tau) == close(value)
+    solution = learned(lanckriet.rank_one(V, Y, **criterion, trace=c))
+    assert solution.value == close(value)
+    assert solution.weights == pytest.approx(mu, abs=1e-3 * mu.max())
 
 
 @kinds

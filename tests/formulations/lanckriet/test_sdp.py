@@ -26,6 +26,7 @@ from tests.formulations.lanckriet.cases import (
     omega,
     on_data,
     random_kernels,
+    root,
 )
 from tests.problems import labels, points, solved
 
@@ -173,6 +174,15 @@ def test_the_sdp_learns_tau(seed):
     assert solution.tau >= 0 and solution.weights @ r + 8 * solution.tau == close(c)
     eigenvalues = np.linalg.eigvalsh(solution.kernel)
     assert eigenvalues[0] >= -1e-9 * eigenvalues[-1]  # K(mu) >> 0, not only K(mu) + tau I
+    # the dual, written out: |alpha|^2 <= eta N in the place of the ridge
+    a, eta, Z = cp.Variable(6), cp.Variable(), cp.Variable((8, 8), PSD=True)
+    bar = cp.hstack([cp.multiply(y, a), np.zeros(2)])
+    whole = cp.Variable((9, 9), PSD=True)
+    linked = [whole[:8, 8] == bar, whole[8, 8] == 1]
+    forms = [cp.trace((whole[:8, :8] + Z) @ K) == eta * ri for K, ri in zip(Ks, r, strict=True)]
+    domain = [a >= 0, y @ a == 0, cp.sum_squares(a) <= eta * 8]
+    problem = cp.Problem(cp.Maximize(2 * cp.sum(a) - c * eta), [*linked, *forms, *domain])
+    assert solved(problem) == close(solution.value)
     assert solved(written.dual()) == close(solution.value)
     # with the identity as one more kernel, K(mu) + tau I >> 0 alone is asked: never worse
     looser = learned(lanckriet.sdp(np.concatenate([Ks, [np.eye(8)]]), y, trace=c))
@@ -182,7 +192,18 @@ def test_the_sdp_learns_tau(seed):
 
 @pytest.mark.parametrize("c", [TRACE, 6 * TRACE])
 def test_tau_is_the_weight_of_the_identity(c):
+    # the QCQP as printed, one more constraint |alpha|^2 / N <= t
+    a, t = cp.Variable(n), cp.Variable()
+    factors = [*(np.diag(Y) @ root(K[:n, :n]) for K in KS), np.eye(n)]
+    r = np.append(R, N)
+    caps = [cp.sum_squares(F.T @ a) / ri <= t for F, ri in zip(factors, r, strict=True)]
+    value = solved(cp.Problem(cp.Maximize(2 * cp.sum(a) - c * t), [a >= 0, Y @ a == 0, *caps]))
+    p = np.array([float(np.ravel(cap.dual_value)[0]) for cap in caps])
     solution = learned(lanckriet.learned_tau(KS, Y, trace=c))
+    assert solution.value == close(value)
+    assert p.sum() == close(c, 1e-5)
+    assert solution.weights == pytest.approx(p[:3] / R, abs=1e-3 * c / TRACE)
+    assert solution.tau == pytest.approx(p[3] / N, abs=1e-3)
     extra = learned(lanckriet.hard_margin(np.concatenate([KS, [np.eye(N)]]), Y, trace=c))
     assert extra.value == close(solution.value)
     assert extra.weights[3] == pytest.approx(solution.tau, abs=1e-3)
@@ -213,6 +234,21 @@ def test_everything_contradictory_leaves_only_the_ridge():
     assert solution.tau == close(2.0)
     assert solution.weights == pytest.approx(np.zeros(3), abs=1e-6)
     assert solution.value == close(y.size / 2)  # max 2e'a - 2|a|^2
+
+
+@pytest.mark.parametrize("c", [TRACE, 6 * TRACE])
+def test_the_primal_of_a_learned_tau(c):
+    factors = [root(K[:n, :n]) for K in KS]
+    ws, b, xi = [cp.Variable(F.shape[1]) for F in factors], cp.Variable(), cp.Variable(n)
+    f = sum(F @ w for F, w in zip(factors, ws, strict=True)) + b
+    total = cp.sum([np.sqrt(r) * cp.norm2(w) for r, w in zip(R, ws, strict=True)]) + np.sqrt(N) * cp.norm2(xi)
+    value = solved(cp.Problem(cp.Minimize(cp.square(total) / c), [cp.multiply(Y, f) >= 1 - xi]))
+    written = lanckriet.block_norm(KS, Y, tau="learned", trace=c)
+    for solution in (learned(lanckriet.learned_tau(KS, Y, trace=c)), learned(written)):
+        assert solution.value == close(value)
+        assert solution.tau == pytest.approx(
+            c * np.linalg.norm(xi.value) / (np.sqrt(N) * total.value), abs=1e-3
+        )
 
 
 @pytest.mark.parametrize("weights", ["nonnegative", "free"])

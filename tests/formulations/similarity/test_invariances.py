@@ -11,6 +11,7 @@ from formulations import similarity
 from tests.every import every
 from tests.formulations.similarity.cases import (
     BUILDERS,
+    FIDELITIES,
     RHO,
     TAU,
     N,
@@ -115,6 +116,24 @@ def test_unlabelled_points_enter_through_the_fidelity(fidelity, traced):
     if fidelity == "squared_frobenius":
         closed = similarity.optimal_kernel(NINE, solution.alpha, rho=given["rho"], trace=given["trace"])
         assert solution.kernel == pytest.approx(closed, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["EMKL", "REKL"])
+def test_transduction_with_several_kernels(name):
+    y = labels(9, seed=1)[:6]
+    build = BUILDERS[name]
+    for fidelity in FIDELITIES:
+        given = {"rho": RHO[fidelity], "trace": 4.0, "fidelity": fidelity}
+        formulation = build(NINE, y, **given)
+        solution = optimum(formulation, 5e-6)
+        assert within(solved(formulation.dual()), solution)
+        values = solution.decision_function()
+        machine = solution.kernel[:, :6] @ solution.alpha + solution.intercept
+        assert values == pytest.approx(machine, abs=np.sqrt(5e-6))  # the root of the gap
+        if name == "REKL":
+            rows = similarity.spectral_extension(solution, NINE, NINE[:, 6:])
+            assert rows == pytest.approx(solution.kernel[6:], abs=1e-9)
+            assert rows[:, :6] @ solution.alpha + solution.intercept == pytest.approx(values[6:], abs=1e-3)
 
 
 @fidelities

@@ -20,6 +20,7 @@ from tests.formulations.similarity.cases import (
     N,
     S,
     Y,
+    builders,
     fidelities,
     learned,
     near,
@@ -44,6 +45,10 @@ LOSSES = (
 )
 
 
+def fidelity_of(fidelity, X):
+    return {"l1": np.abs(X).sum(), "frobenius": np.sqrt((X**2).sum())}.get(fidelity, (X**2).sum())
+
+
 def omega(K, y=Y, C=1.0):
     """The risk at a kernel by its dual, (1), clipped to be positive semidefinite."""
     lam, V = np.linalg.eigh(K)
@@ -65,6 +70,23 @@ def test_primal_and_dual_have_one_value(name, fidelity, traced, other):
     m, traced = (1, not traced) if other else (2, traced)
     formulation, solution = learned(name, fidelity, m, traced)
     assert within(solved(formulation.dual()), solution)
+
+
+@builders
+@fidelities
+def test_the_value_is_that_of_the_machine_and_the_fidelity(name, fidelity):
+    """The parts of the objective, from the kernels alone."""
+    formulation, solution = learned(name, fidelity)
+    Ks = [np.asarray(K.value) for K in formulation.risks[0].learner.kernels]
+    assert all(near(np.trace(K), TAU, 1e-9) and np.linalg.eigvalsh(K)[0] >= -1e-9 for K in Ks)
+    risk = omega(Ks[0]) if name == "ESKL" else omega_10(Ks)[0]
+    if name == "REKL":
+        spectra = [v.value for v in formulation.problem.variables() if v.name().startswith("mu")]
+        differences = [mu - np.linalg.eigvalsh(T) for mu, T in zip(spectra, S, strict=True)]
+    else:
+        differences = [K - T for K, T in zip(Ks * (1 if len(Ks) == 2 else 2), S, strict=True)]
+    distance = RHO[fidelity] * sum(fidelity_of(fidelity, X) for X in differences)
+    assert within(risk + distance, solution, 5e-6)
 
 
 def test_the_machine_is_the_svm_at_the_kernel():
@@ -227,6 +249,24 @@ def test_the_machine_has_the_weights_one_over_gamma(name, fidelity):
         assert np.array(forms) / sum(forms) == pytest.approx(gamma, abs=1e-3)
         mus = np.concatenate([v.value for v in formulation.problem.variables() if v.name()[:2] == "mu"])
         assert solution.weights * np.repeat(gamma, N) == pytest.approx(mus, abs=1e-3)
+
+
+@pytest.mark.slow
+@every(("name", "fidelity", "traced"), PAIRWISE)
+def test_bounds_hold_for_garbage(name, fidelity, traced):
+    rng = np.random.default_rng([FIDELITIES.index(fidelity), traced])
+    formulation, solution = learned(name, fidelity, 2, traced)
+    kept = [(v, v.value) for v in formulation.problem.variables()]
+    candidate = {
+        v: psd(i) if v.ndim == 2 else rng.uniform(0, 1, N)
+        for i, v in enumerate(formulation.problem.variables())
+        if v.name()[0] in "Km"
+    }
+    bounds = ko.certify(formulation.problem, candidate=candidate, alpha=rng.normal(size=N))
+    assert bounds.lower <= solution.upper + 1e-12 and bounds.upper >= solution.lower - 1e-12
+    assert np.isfinite(bounds.upper) and np.isfinite(bounds.lower)
+    for v, value in kept:
+        v.save_value(value)
 
 
 def test_bounds_are_found_at_a_small_price():

@@ -7,6 +7,8 @@ import warnings
 import cvxpy as cp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import kernelopt as ko
 from formulations import triplet_lp
@@ -15,19 +17,32 @@ from tests.every import every
 from tests.formulations.triplet_lp.cases import (
     CONES,
     DATA,
+    LINEAR,
     TIGHT,
     blobs,
     cones,
     distance,
+    dominance,
     formulated,
     near,
     optimum,
     plain,
     programme,
     quietly,
+    semidefinite,
     signed,
     value_of,
 )
+
+
+@given(
+    seed=st.integers(0, 10**6), exponent=st.integers(-6, 3), cone=st.sampled_from(LINEAR), free=st.booleans()
+)
+def test_the_optimum_is_between_zero_and_the_margin_of_every_triplet(seed, exponent, cone, free):
+    grams, triplets, groups = (semidefinite if cone == "nonnegative" else signed)(seed, 6, 5)
+    gamma1, gamma2 = 10.0**exponent, 0.0 if free else 10.0 ** (exponent - 1)
+    solution = optimum(grams, triplets, groups, gamma1=gamma1, gamma2=gamma2, cone=cone, margin=0.7)
+    assert 0.0 <= solution.value <= 0.7 * len(triplets)
 
 
 @pytest.mark.slow
@@ -56,6 +71,37 @@ def test_without_a_cone_the_trace_runs_away_and_the_library_refuses():
         triplet_lp.kernel_design(grams, triplets, gamma1=0.01, gamma2=0.05, cone="none")
 
 
+def one_kernel(rng):
+    """One kernel, dominant or not, and its best weight and value by the closed form."""
+    N, T = int(rng.integers(3, 7)), int(rng.integers(1, 8))
+    A = rng.normal(size=(N, N))
+    K = (A + A.T) / 2
+    room = np.array([sum(abs(K[i, j]) for j in range(N) if j != i) for i in range(N)])
+    np.fill_diagonal(K, room * rng.uniform(0.95, 1.5, N) if rng.random() < 0.7 else abs(A.diagonal()))
+    triplets = np.array([rng.permutation(N)[:3] for _ in range(T)])
+    for t, (i, j, k) in enumerate(triplets):
+        if K[i, j] < K[i, k] and rng.random() < 0.8:
+            triplets[t] = i, k, j
+    gamma1, gamma2 = rng.choice([0.0, 0.1, 0.5]), rng.choice([0.0, 0.01, 0.1])
+    S = np.unique(triplets)
+    a = [0.0]
+    d = np.array([K[i, j] - K[i, k] for i, j, k in triplets])
+    if dominance(K, S).min() >= 0:
+        a += [1 / gain for gain in d if gain > 0]
+    values = [np.maximum(1 - x * d, 0).sum() + (gamma1 + gamma2 * K[S, S].sum()) * x for x in a]
+    return K, triplets, gamma1, gamma2, min(values)
+
+
+def test_one_kernel_in_closed_form():
+    rng, moved = np.random.default_rng(0), 0
+    for _ in range(12):
+        K, triplets, gamma1, gamma2, value = one_kernel(rng)
+        solution = optimum(K[None], triplets, [0], gamma1=gamma1, gamma2=gamma2)
+        assert near(solution.value, value, TIGHT)
+        moved += solution.weights[0] != 0
+    assert moved >= 4  # not all collapse
+
+
 def test_two_triplets_by_hand():
     """One kernel with gains 1 and 1/2, weight a and price x a in all: (1 - a)_+ + (1 - a / 2)_+ + x a.
 
@@ -81,6 +127,19 @@ def test_two_triplets_by_hand():
     with pytest.warns(ConditionWarning, match="zero weights are optimal"):
         assert triplet_lp.kernel_design(L[None], triplets, gamma1=1.4, gamma2=0.05).solve().value == 2.0
     assert triplet_lp.gamma1_max(L[None], triplets, gamma2=0.05) == pytest.approx(1.3, abs=1e-12)
+
+
+@cones
+def test_a_contradictory_pair_costs_twice_the_margin(cone):
+    grams, triplets, groups = plain(2)
+    for margin in (1.0, 0.4):
+        pairs = np.array([t[[0, 2, 1]] for t in triplets[:3]])
+        both = np.concatenate([triplets[:3], pairs])
+        solution = optimum(grams, both, groups, gamma1=0.0, gamma2=0.01, cone=cone, margin=margin)
+        assert solution.value >= 2 * margin * 3 - 1e-6
+        K, (i, j, k) = solution.kernel, triplets[0]
+        gain = K[i, j] - K[i, k]
+        assert max(margin - gain, 0) + max(margin + gain, 0) >= 2 * margin - 1e-12
 
 
 def test_contradictions_warn_when_built_and_explain_shows_the_cycle():
@@ -121,6 +180,20 @@ def test_zero_weights_are_optimal_exactly_above_gamma1_max(kind, cone, gamma2):
     assert below.value < zero - 1e-6 * zero and abs(below.weights).max() > 0
 
 
+@cones
+def test_gamma1_max_agrees_with_bisection(cone):
+    """Where the oracle's value first drops below rho T."""
+    grams, triplets, groups = semidefinite(1, 7, 8)
+    top = triplet_lp.gamma1_max(grams, triplets, gamma2=0.01, groups=groups, cone=cone, margin=2.0)
+    low, high = 0.0, 10 * top
+    drop = 1e-6 if cone == "psd" else 1e-9
+    while high - low > 1e-4 * top:
+        middle = (low + high) / 2
+        value = value_of(cone, grams, triplets, groups, middle, 0.01, margin=2.0)
+        low, high = (middle, high) if value < 2 * len(triplets) * (1 - drop) else (low, middle)
+    assert top == pytest.approx(high, rel=2e-3 if cone == "psd" else 2e-4)
+
+
 def test_broad_kernels_collapse_with_a_warning_and_the_identity_helps():
     X, triplets = blobs(0, 20, 2, 40)
     broad = [ko.gaussian(2.0), ko.gaussian(4.0)]
@@ -140,6 +213,18 @@ def test_broad_kernels_collapse_with_a_warning_and_the_identity_helps():
         ko.Grams.from_kernels([*broad, ko.gaussian(0.02)], X), triplets, **prices
     )
     assert narrow.solve().value < 40.0 * 0.9
+
+
+def test_weak_kernels_collapse_without_the_identity_in_a_group_of_its_own():
+    X, triplets = blobs(1, 16, 3, 30)
+    weak = ko.per_feature([ko.gaussian(0.5), ko.gaussian(2.0)], 3)
+    prices = {"gamma1": 0.05, "gamma2": 0.01}
+    alone = triplet_lp.feature_selection(ko.Grams.from_kernels(weak, X), triplets, weak.groups, **prices)
+    with pytest.warns(ConditionWarning, match="identity kernel .*in a group of its own"):
+        assert alone.solve().value == 30.0
+    grams = ko.Grams.from_kernels([*weak, ko.identity()], X)
+    solution = triplet_lp.feature_selection(grams, triplets, [*weak.groups, 3], **prices).solve()
+    assert solution.value < 25.0 and 3 in triplet_lp.selected(solution, [*weak.groups, 3])
 
 
 @pytest.mark.parametrize("cone", ["psd", "nonnegative"])

@@ -197,6 +197,14 @@ def test_the_path_of_a_grid_of_ones_own(cone):
         assert near(value, upper, 1e-9)
 
 
+def test_planted_features_come_first_along_the_path():
+    grams, triplets, groups, _ = planted(1, [3])
+    path = triplet_lp.regularization_path(grams, triplets, gamma2=0.001, groups=groups)
+    first = next(chosen for chosen in path.selected() if np.setdiff1d(chosen, [8]).size)
+    assert np.setdiff1d(first, [8]).tolist() == [3]
+    assert (path.gap <= 1e-6).all()
+
+
 def test_every_solve_of_the_path_starts_from_the_last(monkeypatch):
     """One linear programme for the whole grid, which finds most of its rows of dominance once."""
     X, triplets = blobs(1, 20, 3, 60)

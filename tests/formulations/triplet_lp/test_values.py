@@ -16,6 +16,7 @@ from tests.formulations.triplet_lp.cases import (
     LINEAR,
     TIGHT,
     distance,
+    dominance,
     formulated,
     linear,
     near,
@@ -25,6 +26,7 @@ from tests.formulations.triplet_lp.cases import (
     plain,
     programme,
     quietly,
+    signed,
     tolerance,
     value_of,
 )
@@ -92,6 +94,69 @@ def test_design_is_selection_with_groups_of_one(kind):
     assert one.value == other.value and (one.weights == other.weights).all()
     names = np.array([f"kernel {p}" for p in range(len(grams))])  # labels of any type
     assert optimum(grams, triplets, names, **options).value == other.value
+
+
+@instances
+def test_multipliers_and_weights_are_optimal_together(kind, seed, cone, gamma1, gamma2):
+    """Fung 2.2: complementarity, and the slopes z of the groups."""
+    grams, triplets, groups = DATA[kind](seed)
+    formulation = formulated(grams, triplets, groups, gamma1=gamma1, gamma2=gamma2, cone=cone)
+    formulation.problem.solve(solver=cp.HIGHS)  # as the solver leaves it, nothing repaired
+    by_name = {v.name(): v.value for v in formulation.problem.variables()}
+    prices = {c.label: np.asarray(c.dual_value) for c in formulation.problem.constraints}
+    alpha, s, u = by_name["alpha"], by_name["s"], prices["comparisons"]
+    K, S, small = np.tensordot(alpha, grams, 1), np.unique(triplets), 1e-7 * max(1.0, abs(alpha).max())
+    gains = np.array([K[i, j] - K[i, k] for i, j, k in triplets])
+    assert (u >= -1e-7).all() and (u <= 1 + 1e-7).all()
+    assert u[gains < 1 - small] == pytest.approx(1.0, abs=1e-7)
+    assert u[gains > 1 + small] == pytest.approx(0.0, abs=1e-7)
+    z = np.array(
+        [sum(a * (M[i, j] - M[i, k]) for a, (i, j, k) in zip(u, triplets, strict=True)) for M in grams]
+    )
+    z -= gamma2 * grams[:, S, S].sum(axis=1)
+    if cone == "dominant":
+        v, w = prices["dominance"], prices["below"] - prices["above"]
+        first, second = np.triu_indices(S.size, 1)
+        first, second = S[first], S[second]
+        at = dict(zip(S, v, strict=True))
+        reach = np.array([at[i] + at[j] for i, j in zip(first, second, strict=True)])
+        off, r = K[first, second], by_name["r"]
+        assert (v >= -1e-7).all() and (abs(w) <= reach + 1e-7).all()
+        assert v * dominance(K, S) == pytest.approx(0.0, abs=small)
+        assert (r - abs(off))[reach > 1e-6] == pytest.approx(0.0, abs=small)
+        assert w[abs(off) > 1e-6] == pytest.approx((-np.sign(off) * reach)[abs(off) > 1e-6], abs=1e-6)
+        z += np.array([M[S, S] @ v + M[first, second] @ w for M in grams])
+    sizes = np.maximum(z, 0.0) if cone == "nonnegative" else abs(z)
+    for number, f in enumerate(np.unique(groups)):
+        mine = groups == f
+        assert sizes[mine].sum() <= gamma1 + 1e-7
+        if s[number] > 1e-6:
+            largest = abs(alpha[mine]).max()
+            if gamma1 > 0:
+                assert s[number] == pytest.approx(largest, abs=small)
+                assert sizes[mine].sum() == pytest.approx(gamma1, abs=1e-7)
+            decided = mine & (sizes > 1e-6)
+            assert alpha[decided] == pytest.approx(np.sign(z[decided]) * largest, abs=small)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_feasible_point_is_positive_semidefinite_on_its_points(seed):
+    """Whatever r is above the absolute values: K_ii >= sum r_ij >= sum |K_ij| (no tight r is needed)."""
+    grams, triplets, groups = signed(seed)
+    formulation = formulated(grams, triplets, groups, gamma1=0.1, gamma2=0.1)
+    S, rng = np.unique(triplets), np.random.default_rng(seed)
+    direction = rng.normal(size=len(grams))
+    K = np.tensordot(direction, grams, 1)
+    needed = max(0.0, -dominance(K, S).min()) + 0.5  # of the identity, the last kernel
+    direction[-1] += needed
+    K = np.tensordot(direction, grams, 1)
+    by_name = {v.name(): v for v in formulation.problem.variables()}
+    first, second = np.triu_indices(S.size, 1)
+    slack = 0.5 / S.size * rng.uniform(size=first.size)
+    by_name["alpha"].value, by_name["r"].value = direction, abs(K[S[first], S[second]]) + slack
+    labelled = {c.label: c for c in formulation.problem.constraints}
+    assert all(labelled[name].violation().max() <= 1e-12 for name in ("above", "below", "dominance"))
+    assert np.linalg.eigvalsh(K[np.ix_(S, S)])[0] >= -1e-12
 
 
 def test_highs_may_have_run_with_another_number_of_threads():
@@ -173,6 +238,45 @@ def test_a_clumsy_twin_has_the_same_optimum(kind, cone, twin):
     kept = {"S": given.get("points"), "margin": given.get("margin", 1.0)}
     there = (given["grams"], given["triplets"], given["groups"], given["gamma1"], given["gamma2"])
     assert near(phi(weights, *there, **kept), other.value, tolerance(cone))
+
+
+@every(("cone", "kind"), [*zip(CONES, ("plain", "semidefinite", "plain"), strict=True)])
+def test_duplicate_kernels(kind, cone):
+    """In a group of its own a copy changes nothing; inside a group the price of the first covers it."""
+    grams, triplets, _ = DATA[kind](0, 8, 12)
+    options = {"gamma1": 0.08, "gamma2": 0.01, "cone": cone}
+    single = np.arange(len(grams))
+    value = optimum(grams, triplets, single, **options).value
+    twice = np.concatenate([grams, grams])
+    own = optimum(twice, triplets, np.arange(2 * len(grams)), **options)
+    assert near(own.value, value, tolerance(cone))
+    inside = optimum(twice, triplets, np.concatenate([single, single]), **options)
+    assert inside.value < value - 1e-4
+    # k copies inside each group are one kernel of k times the size: gamma1 / k
+    cheaper = optimum(grams, triplets, single, **{**options, "gamma1": 0.04})
+    assert near(inside.value, cheaper.value, tolerance(cone))
+
+
+def test_one_kernel_scaled_is_not_invariant():
+    """The price sees the scale of each kernel: normalise them."""
+    grams, triplets, groups = plain(2)
+    options = {"gamma1": 0.1, "gamma2": 0.01}
+    scaled = grams * np.array([1.0, 8.0, 1.0, 1.0, 1.0])[:, None, None]
+    assert (
+        optimum(scaled, triplets, groups, **options).value
+        < optimum(grams, triplets, groups, **options).value - 1e-3
+    )
+
+
+@every(("kind", "seed"), [("plain", 0), ("semidefinite", 1)])
+def test_values_are_ordered_as_the_sets_are(kind, seed):
+    grams, triplets, groups = DATA[kind](seed, 9, 10)
+    prices = (0.05, 0.02)
+    options = {"gamma1": 0.05, "gamma2": 0.02}
+    dominant, psd, nonnegative = (optimum(grams, triplets, groups, cone=c, **options).value for c in CONES)
+    both = programme(grams, triplets, groups, *prices, "both")[1]
+    assert both >= dominant - 1e-7 and dominant >= psd - 1e-6
+    assert both >= nonnegative - 1e-7 and nonnegative >= psd - 1e-6  # the base kernels are PSD
 
 
 @every(("cone", "kind"), [*zip(CONES, ("semidefinite", "plain", "semidefinite"), strict=True)])

@@ -175,6 +175,18 @@ def test_the_multiplier_of_the_trace(form, fidelity):
     assert change == pytest.approx(0.01 * np.mean(slopes), abs=0.05 * abs(change) + 3e-6 * abs(values[0]))
 
 
+# --------------------------------------------------------------------------- what the paper states
+
+
+@fidelities
+def test_the_programmes_are_ordered_at_sixty_points(fidelity):
+    """EMKL <= ESKL, and EMKL <= REKL but for absolute values; all three certified."""
+    values = {name: learning(name, fidelity, n=60)[0].solve(METHOD) for name in FORMS}
+    assert {solution.status for solution in values.values()} == {"optimal"}
+    assert values["EMKL"].lower <= values["ESKL"].upper
+    assert fidelity == "l1" or values["EMKL"].lower <= values["REKL"].upper
+
+
 # --------------------------------------------------------------------------------- hard inputs
 
 
