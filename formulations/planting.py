@@ -24,6 +24,18 @@ import kernelopt as ko
 from kernelopt.extend import Array, Entry, Planted, boolean, positive, whole
 
 
+def two_classes(rng: np.random.Generator, N: int, n: int) -> tuple[Array, Array]:
+    """Return N points in the plane, and labels of the first n by the first coordinate and some noise."""
+    X = rng.normal(size=(N, 2))
+    return X, np.where(X[:n, 0] + 0.3 * rng.normal(size=n) > np.median(X[:n, 0]), 1.0, -1.0)
+
+
+def labelled_kernels(rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return three kernels on sixteen points, twelve of them labelled, and the labels."""
+    X, y = two_classes(rng, 16, 12)
+    return np.asarray(ko.Grams.from_kernels([ko.gaussian(0.5), ko.gaussian(2.0), ko.linear()], X)), y
+
+
 @dataclass(frozen=True)
 class Knobs:
     """The options of a planted problem.
@@ -282,9 +294,10 @@ def entry(
     build: Callable[..., ko.Formulation],
     takes: Any,
     plant: Callable[..., Planted],
+    example: Callable[[np.random.Generator], ko.Formulation],
     can_be_infeasible: bool = False,
 ) -> Entry:
-    """Return the entry of a builder in the catalogue; its example is a planted problem.
+    """Return the entry of a builder in the catalogue.
 
     `plant` takes a Generator, `Knobs`, and options of its own by name.
     """
@@ -299,4 +312,4 @@ def entry(
             )
         return plant(rng, knobs, **chosen)
 
-    return Entry(name, build, takes, lambda rng: with_knobs(rng).formulation, with_knobs)
+    return Entry(name, build, takes, example, with_knobs)

@@ -31,6 +31,7 @@ from formulations.planting import (
     Machine,
     contradicting,
     entry,
+    labelled_kernels,
     machine,
     planted,
     singular_kernel,
@@ -72,7 +73,14 @@ def of_criterion(
         m = machine(rng, criterion(bound, ridge), knobs)
         return of_trace(rng, knobs, m, partial(build, **options))
 
-    return entry(build, "labels", plant, can_be_infeasible=np.isinf(bound) and ridge == 0)
+    return entry(build, "labels", plant, example_of(build, **options), np.isinf(bound) and ridge == 0)
+
+
+def example_of(
+    build: Callable[..., ko.Formulation], **options: Any
+) -> Callable[[np.random.Generator], ko.Formulation]:
+    """Return the example of a builder: three kernels on sixteen points, twelve of them labelled."""
+    return lambda rng: build(*labelled_kernels(rng), **options)
 
 
 def of_learned_tau(rng: np.random.Generator, knobs: Knobs) -> Planted:
@@ -182,11 +190,16 @@ CATALOGUE = [
     of_criterion(hard_margin),
     of_criterion(soft_margin, 1.0),
     of_criterion(soft_margin_squared, np.inf, 1.0),
-    entry(learned_tau, "labels", of_learned_tau),
+    entry(learned_tau, "labels", of_learned_tau, example_of(learned_tau)),
     of_criterion(margin, 1.0, 0.5, C=1.0, tau=0.5),
-    entry(sdp, "labels", of_free_signs, can_be_infeasible=True),
+    entry(sdp, "labels", of_free_signs, example_of(sdp, C=1.0), can_be_infeasible=True),
     of_criterion(qcqp, 1.0, C=1.0),
     of_criterion(block_norm, 1.0, C=1.0),
-    entry(rank_one, "labels", of_rank_one),
-    entry(alignment, "labels", of_alignment),
+    entry(
+        rank_one,
+        "labels",
+        of_rank_one,
+        lambda rng: rank_one(rng.normal(size=(16, 5)), labelled_kernels(rng)[1], C=1.0),
+    ),
+    entry(alignment, "labels", of_alignment, example_of(alignment)),
 ]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+import kernelopt as ko
 from formulations.linear_functional.functional_strategy import functional_strategy
+from formulations.linear_functional.strategy import Strategy
 from formulations.planting import Knobs, entry, orthogonal_part, planted
 from kernelopt.extend import Planted
 
@@ -38,4 +40,13 @@ def of_strategy(rng: np.random.Generator, knobs: Knobs, *, regularization: float
     return planted(formulation, float(r @ r) / n, None, c=knobs.shared(c))
 
 
-CATALOGUE = [entry(functional_strategy, "targets", of_strategy)]
+def example(rng: np.random.Generator) -> Strategy:
+    """Four kernels on fourteen points, twelve of them with targets."""
+    X = rng.normal(size=(14, 2))
+    kernels = [ko.gaussian(0.5), ko.gaussian(2.0), ko.linear(), ko.polynomial(2)]
+    v = np.sin(2 * X[:12, 0]) + X[:12, 1] + 0.2 * rng.normal(size=12)
+    grams = ko.Grams.from_kernels(kernels, X)
+    return functional_strategy(grams, v, regularization=0.05, ridge=0.01)
+
+
+CATALOGUE = [entry(functional_strategy, "targets", of_strategy, example)]

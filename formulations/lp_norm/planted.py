@@ -19,8 +19,10 @@ from formulations.lp_norm.non_isotropic import non_isotropic
 from formulations.lp_norm.one_class import one_class
 from formulations.lp_norm.primal import primal
 from formulations.lp_norm.tikhonov import tikhonov
-from formulations.planting import Knobs, entry, machine, weighted
+from formulations.planting import Knobs, entry, labelled_kernels, machine, weighted
 from kernelopt.extend import Array, Planted, exponent, norms
+
+INTERACTIONS = np.array([[2.0, 0.8, -0.3], [0.8, 1.5, 0.4], [-0.3, 0.4, 1.0]])
 
 
 def forms_of(rng: np.random.Generator, knobs: Knobs) -> Array:
@@ -136,10 +138,30 @@ def of_one_class(rng: np.random.Generator, knobs: Knobs, *, p: float = 2.0) -> P
 
 
 CATALOGUE = [
-    entry(primal, "labels", of_ball, can_be_infeasible=True),
-    entry(tikhonov, "labels", of_tikhonov),
-    entry(block_norm, "labels", of_block_norm),
-    entry(non_isotropic, "labels", of_ellipsoid),
-    entry(elastic_net, "labels", of_elastic_net),
-    entry(one_class, "none", of_one_class),
+    entry(primal, "labels", of_ball, lambda rng: primal(*labelled_kernels(rng), p=4 / 3), True),
+    entry(
+        tikhonov,
+        "labels",
+        of_tikhonov,
+        lambda rng: tikhonov(*labelled_kernels(rng), p=3, penalty=0.5, loss=ko.logistic(1.0)),
+    ),
+    entry(
+        block_norm,
+        "labels",
+        of_block_norm,
+        lambda rng: block_norm(*labelled_kernels(rng), r=1.5, loss=ko.huberized_hinge(1.0, 0.5)),
+    ),
+    entry(
+        non_isotropic,
+        "labels",
+        of_ellipsoid,
+        lambda rng: non_isotropic(*labelled_kernels(rng), E=INTERACTIONS),
+    ),
+    entry(
+        elastic_net,
+        "labels",
+        of_elastic_net,
+        lambda rng: elastic_net(*labelled_kernels(rng), l1=0.5, l2=0.5, loss=ko.squared_hinge(1.0)),
+    ),
+    entry(one_class, "none", of_one_class, lambda rng: one_class(labelled_kernels(rng)[0], p=2, nu=0.3)),
 ]

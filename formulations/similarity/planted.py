@@ -13,7 +13,8 @@ from functools import partial
 import numpy as np
 
 import kernelopt as ko
-from formulations.planting import Knobs, Machine, entry, machine, planted, singular_kernel
+from formulations.planting import Knobs, Machine, entry, machine, planted, singular_kernel, two_classes
+from formulations.similarity.default_trace import default_trace
 from formulations.similarity.indefinite_svm import indefinite_svm
 from formulations.similarity.kernel_per_similarity import kernel_per_similarity
 from formulations.similarity.restricted_spectral import restricted_spectral
@@ -191,13 +192,39 @@ def of_spectral(rng: np.random.Generator, knobs: Knobs) -> Planted:
     return planted(formulation, value, m.alpha, **point)
 
 
+def _data(rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return two indefinite similarities of ten points, eight of them labelled, and the labels."""
+    X, y = two_classes(rng, 10, 8)
+    noise = rng.normal(size=(2, 10, 10))
+    clean = np.array([X @ X.T, np.exp(-((X[:, None] - X[None]) ** 2).sum(2))])
+    return clean + 0.2 * (noise + noise.transpose(0, 2, 1)), y
+
+
+def _single(rng: np.random.Generator) -> ko.Formulation:
+    S, y = _data(rng)
+    return single_kernel(S, y, rho=0.05, trace=default_trace(S))
+
+
+def _several(rng: np.random.Generator) -> ko.Formulation:
+    S, y = _data(rng)
+    return kernel_per_similarity(S, y, rho=0.5, trace=default_trace(S), fidelity="frobenius")
+
+
+def _spectral(rng: np.random.Generator) -> ko.Formulation:
+    S, y = _data(rng)
+    return restricted_spectral(
+        S, y, rho=0.2, trace=default_trace(S), fidelity="squared_frobenius", loss=ko.squared_hinge(1.0)
+    )
+
+
 CATALOGUE = [
-    entry(single_kernel, "similarities", of_one),
-    entry(kernel_per_similarity, "similarities", of_several),
-    entry(restricted_spectral, "similarities", of_spectral),
+    entry(single_kernel, "similarities", of_one, _single),
+    entry(kernel_per_similarity, "similarities", of_several, _several),
+    entry(restricted_spectral, "similarities", of_spectral, _spectral),
     entry(
         indefinite_svm,
         "similarities",
         partial(of_one, build=indefinite_svm, fidelity="squared_frobenius"),
+        lambda rng: indefinite_svm(*_data(rng), rho=0.2),
     ),
 ]

@@ -14,7 +14,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+import kernelopt as ko
 from formulations.planting import Knobs, entry, planted
 from formulations.triplet_lp.feature_selection import feature_selection
 from formulations.triplet_lp.kernel_design import kernel_design
@@ -91,7 +93,30 @@ def plant(rng: np.random.Generator, knobs: Knobs, *, grouped: bool) -> Planted:
     return planted(formulation, float(u.sum()), None, **formulation.problem.data.point(weights))
 
 
+def labelled_triplets(rng: np.random.Generator, d: int) -> tuple[Array, NDArray[np.intp]]:
+    """Return points in two classes that differ in the first coordinate, and triplets of their labels."""
+    y = np.repeat([0, 1], 6)
+    X = rng.normal(size=(12, d))
+    X[:, 0] += 3 * y
+    return X, ko.sample_triplets(y, 30, random_state=rng)
+
+
+def design_example(rng: np.random.Generator) -> ko.Formulation:
+    """Narrow and wide Gaussians, and the identity."""
+    X, triplets = labelled_triplets(rng, 2)
+    kernels = [ko.gaussian(0.3), ko.gaussian(1.0), ko.gaussian(3.0), ko.identity()]
+    return kernel_design(ko.Grams.from_kernels(kernels, X), triplets, gamma1=0.05, gamma2=0.02)
+
+
+def selection_example(rng: np.random.Generator) -> ko.Formulation:
+    """Two widths on each of four features, and the identity. One feature tells the classes apart."""
+    X, triplets = labelled_triplets(rng, 4)
+    weak = ko.per_feature([ko.gaussian(0.5), ko.gaussian(2.0)], 4)
+    grams = ko.Grams.from_kernels([*weak, ko.identity()], X)
+    return feature_selection(grams, triplets, [*weak.groups, 4], gamma1=0.1, gamma2=0.02)
+
+
 CATALOGUE = [
-    entry(kernel_design, "triplets", partial(plant, grouped=False)),
-    entry(feature_selection, "triplets", partial(plant, grouped=True)),
+    entry(kernel_design, "triplets", partial(plant, grouped=False), design_example),
+    entry(feature_selection, "triplets", partial(plant, grouped=True), selection_example),
 ]
