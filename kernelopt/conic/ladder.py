@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
@@ -33,7 +33,6 @@ class SolverAttempt:
 
     solver: Any  # the name of a solver, or a cvxpy solver object
     options: dict[str, Any] = field(default_factory=dict)
-    route: Callable[[], int] | None = None  # in place of cvxpy: sets the variables, returns the iterations
 
     @property
     def name(self) -> str:
@@ -204,11 +203,6 @@ def run_solver(problem: cp.Problem, attempt: SolverAttempt, verbose: bool = Fals
         At the deadline of the running call. The solver is abandoned at once, as on Ctrl-C, and the variables
         keep their values.
     """
-    if attempt.route is not None:
-        try:
-            return AttemptResult(attempt, cp.OPTIMAL, attempt.route())
-        except KerneloptError as error:
-            return AttemptResult(attempt, "failed", failure=str(error))
     try:
         solve_compiled(problem, attempt.solver, attempt.options, verbose)
     except (KerneloptError, Stopped, cp.DCPError):

@@ -116,12 +116,12 @@ def is_psd(M):
 @pytest.mark.parametrize("shift", [0.0, 2.0**-52, -(2.0**-52), 2.0**-45, -(2.0**-45), -1e-9])
 def test_what_is_called_semidefinite_is(shift):
     """Singular Gram matrices of integers, moved by about one rounding error."""
-    rng = np.random.default_rng(2)
-    for _ in range(20):
-        L = rng.integers(-3, 4, size=(5, 3)).astype(float)
-        M = L @ L.T + shift * np.eye(5)
-        if verified_semidefinite(Ball(M)):
-            assert is_psd(M.tolist())
+    L = np.random.default_rng(2).integers(-3, 4, size=(20, 5, 3)).astype(float)
+    stack = L @ L.transpose(0, 2, 1) + shift * np.eye(5)
+    verified = [bool(verified_semidefinite(Ball(M))) for M in stack]
+    assert verified_semidefinite(Ball(stack)).tolist() == verified
+    assert all(is_psd(M.tolist()) for M, shown in zip(stack, verified, strict=True) if shown)
+    L = L[-1]
     assert verified_semidefinite(Ball(L @ L.T + 1e-12 * np.eye(5)))
     assert not verified_semidefinite(Ball(np.array([[1.0, np.nan], [np.nan, 1.0]])))
 
