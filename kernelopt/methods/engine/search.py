@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kernelopt.certificates.gap import relative_gap
+from kernelopt.language.learner import Learner
 from kernelopt.learner.newton import inverse_hessian
 from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import STALLED, Control
@@ -14,7 +15,7 @@ from kernelopt.methods.engine.choice import double_provider
 from kernelopt.methods.engine.master import minimum_on_ball
 from kernelopt.methods.engine.provider import Provider
 from kernelopt.methods.engine.settings import SETTINGS
-from kernelopt.methods.engine.step import Samples, Step, projected, second_derivatives, way_back
+from kernelopt.methods.engine.step import Step, projected, second_derivatives, train, way_back
 from kernelopt.methods.engine.working_set import (
     RestrictedLoss,
     excess,
@@ -65,7 +66,7 @@ class Search:
 
     def __init__(self, read: BallProblem, control: Control, seed: int) -> None:
         self.read, self.control, self.seed = read, control, seed
-        self.data = [Samples(each.loss, each.y, each.has_intercept) for each in read.learners]
+        self.data = read.learners
         self.curves = [each.loss.curve(each.y) for each in read.learners]
         self.sparse = all(is_sparse(s.loss, curve) for s, curve in zip(self.data, self.curves, strict=True))
 
@@ -172,12 +173,12 @@ class Search:
                 found[:] = provider.images(a[points], np.arange(points.size))
         return replace(state, points=points, images=images, same=same)
 
-    def samples(self, points: Index) -> list[Samples]:
+    def samples(self, points: Index) -> list[Learner]:
         """Return the losses on the working set."""
         if points.size == self.read.n and not self.sparse:
             return [replace(each, y=each.y[points]) for each in self.data]
         pairs = zip(self.data, self.curves, strict=True)
-        return [Samples(RestrictedLoss(curve, points), each.y[points], each.bias) for each, curve in pairs]
+        return [replace(each, loss=RestrictedLoss(curve, points), y=each.y[points]) for each, curve in pairs]
 
     def solved(self, state: State, aim: float) -> tuple[Step, bool, Array | None]:
         """Solve the problem on the working set to the gap `aim` by Newton steps; return the best one.
@@ -221,19 +222,19 @@ class Search:
                 return best, True, H
         return best, False, H
 
-    def trained(self, state: State, samples: list[Samples], start: Step, w: Array, share: float) -> Step:
+    def trained(self, state: State, samples: list[Learner], start: Step, w: Array, share: float) -> Step:
         """Return the step at the weights w, with machines that are trained from the alpha of another step."""
         provider, everything = state.provider, np.arange(state.points.size)
         block, unit = provider.kernel(w), provider.unit(w)
         alphas, images = np.empty((len(samples), everything.size)), np.empty_like(start.images)
         for k, (each, a) in enumerate(zip(samples, start.alpha, strict=True)):
-            alphas[k] = each.train(block, unit, a, w @ start.images[k], share).alpha
+            alphas[k] = train(each, block, unit, a, w @ start.images[k], share).alpha
             change = alphas[k] - state.alpha[k, state.points]
             images[k] = state.images[k] + provider.images(change, everything)
         provider.solves += len(samples)
         return Step.of(self.read, samples, w, alphas, images)
 
-    def hessian(self, state: State, samples: list[Samples], step: Step) -> Array:
+    def hessian(self, state: State, samples: list[Learner], step: Step) -> Array:
         """Return the second derivatives of the risk at a step."""
         provider, unit = state.provider, state.provider.unit(step.w)
         H, ridge = np.zeros((step.w.size, step.w.size)), unit * SETTINGS.ridges[not self.single(state)]
@@ -245,7 +246,7 @@ class Search:
             free = np.flatnonzero(each.loss.curve(each.y).free(machine.alpha))
             diagonal = inverse_hessian(each.loss, each.y, machine.f + machine.intercept)[free] + ridge
             M = provider.entries(step.w, free)
-            H += share * second_derivatives(M, unit, images[:, free], diagonal, each.bias)
+            H += share * second_derivatives(M, unit, images[:, free], diagonal, each.has_intercept)
         return H
 
     def next_weights(self, state: State, step: Step, H: Array) -> Array:
@@ -290,7 +291,8 @@ class Search:
         if error.any() and not self.meets(lower, upper) and self.meets(lower, exact):
             f = np.array([provider.exact_predictions(step.w, *each, everything) for each in supports])
             upper = exact = read.upper(f, step.w, s)
-        intercepts = [d.loss.intercept(t, d.y) if d.bias else 0.0 for d, t in zip(self.data, f, strict=True)]
+        pairs = zip(self.data, f, strict=True)
+        intercepts = [d.loss.intercept(t, d.y) if d.has_intercept else 0.0 for d, t in pairs]
         stop = self.control.report(
             lower,
             upper,

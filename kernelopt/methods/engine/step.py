@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from kernelopt.certificates.gap import relative_gap
+from kernelopt.language.learner import Learner
 from kernelopt.learner import learn
 from kernelopt.learner.newton import newton_steps
 from kernelopt.learner.single import has_smooth_dual
 from kernelopt.learner.smo import smo_rounds
-from kernelopt.losses import Loss
 from kernelopt.losses.curve import Curve
 from kernelopt.methods.engine.provider import Block
 from kernelopt.methods.engine.settings import SETTINGS
@@ -54,52 +54,49 @@ class Trained:
         return (self.value - self.lower) / max(abs(self.value), SMALLEST_DIVISOR)
 
 
-@dataclass(frozen=True)
-class Samples:
-    """The loss on the samples of the working set."""
+def machine(data: Learner, alpha: Array, f: Array) -> Trained:
+    """Return the machine of alpha with K_w alpha = f."""
+    primal = data.loss.primal(f, float(alpha @ f) / 2, data.y, data.has_intercept)
+    return Trained(alpha, f, primal.value, primal.intercept, data.loss.dual_value(alpha, data.y))
 
-    loss: Loss
-    y: Array
-    bias: bool
 
-    def machine(self, alpha: Array, f: Array) -> Trained:
-        """Return the machine of alpha with K_w alpha = f."""
-        primal = self.loss.primal(f, float(alpha @ f) / 2, self.y, self.bias)
-        return Trained(alpha, f, primal.value, primal.intercept, self.loss.dual_value(alpha, self.y))
+def train(data: Learner, block: Block, unit: float, alpha: Array, f: Array, share: float) -> Trained:
+    """Return a machine at the kernel unit * block whose gap is at most `share` of its value.
 
-    def train(self, block: Block, unit: float, alpha: Array, f: Array, share: float) -> Trained:
-        """Return a machine at the kernel unit * block whose gap is at most `share` of its value.
+    It starts from alpha and f = K_w alpha. Only changes of alpha are multiplied by the block, so the error of
+    f is the block's error times the change. The gap may stay larger where rounding limits it. A block in
+    float64 is used for problems that are badly conditioned. Where SMO or Newton's method from alpha fail on
+    it, all solvers of `kernelopt.learner` are tried.
+    """
+    steps, smooth = training_steps(data, block, unit, alpha, f), has_smooth_dual(data.loss, data.y)
+    best = machine(data, *next(steps))
+    while best.gap > share and (step := next(steps, None)):
+        trial = machine(data, *step)
+        best = trial if not smooth or trial.gap < best.gap else best  # SMO goes on improving alpha
+    if block.dtype == np.float32 or best.gap <= share:
+        return best
+    K = unit * block.astype(float)
+    found = learn(K, data.y, data.loss, data.has_intercept, best.alpha, share).alpha
+    return min(best, machine(data, found, K @ found), key=lambda trained: trained.gap)
 
-        It starts from alpha and f = K_w alpha. Only changes of alpha are multiplied by the block, so the
-        error of f is the block's error times the change. The gap may stay larger where rounding limits it.
-        A block in float64 is used for problems that are badly conditioned. Where SMO or Newton's method from
-        alpha fail on it, all solvers of `kernelopt.learner` are tried.
-        """
-        steps, smooth = self._steps(block, unit, alpha, f), has_smooth_dual(self.loss, self.y)
-        best = self.machine(*next(steps))
-        while best.gap > share and (step := next(steps, None)):
-            trial = self.machine(*step)
-            best = trial if not smooth or trial.gap < best.gap else best  # SMO goes on improving alpha
-        if block.dtype == np.float32 or best.gap <= share:
-            return best
-        K = unit * block.astype(float)
-        found = learn(K, self.y, self.loss, self.bias, best.alpha, share).alpha
-        return min(best, self.machine(found, K @ found), key=lambda machine: machine.gap)
 
-    def _steps(self, block: Block, unit: float, alpha: Array, f: Array) -> Iterator[tuple[Array, Array]]:
-        """Yield alpha and K_w alpha of SMO, or for a smooth dual the start and the steps of Newton's method.
+def training_steps(
+    data: Learner, block: Block, unit: float, alpha: Array, f: Array
+) -> Iterator[tuple[Array, Array]]:
+    """Yield alpha and K_w alpha of SMO, or for a smooth dual the start and the steps of Newton's method.
 
-        SMO runs in the variable unit * alpha: a product with a power of two is exact.
-        """
-        if has_smooth_dual(self.loss, self.y):
-            yield alpha, f
-            yield from newton_steps(block, self.y, self.loss, self.bias, alpha, f, unit)
-            return
-        linear, curvature, l1, lower, upper = self.loss.curve(self.y)
-        a, g = unit * alpha, f + curvature * alpha - linear
-        scaled = Curve(linear, curvature / unit, l1, lower * unit, upper * unit)
-        for _ in smo_rounds(block, scaled, self.bias, a, g):
-            yield a / unit, g - curvature * (a / unit) + linear
+    SMO runs in the variable unit * alpha: a product with a power of two is exact.
+    """
+    bias = data.has_intercept
+    if has_smooth_dual(data.loss, data.y):
+        yield alpha, f
+        yield from newton_steps(block, data.y, data.loss, bias, alpha, f, unit)
+        return
+    linear, curvature, l1, lower, upper = data.loss.curve(data.y)
+    a, g = unit * alpha, f + curvature * alpha - linear
+    scaled = Curve(linear, curvature / unit, l1, lower * unit, upper * unit)
+    for _ in smo_rounds(block, scaled, bias, a, g):
+        yield a / unit, g - curvature * (a / unit) + linear
 
 
 @dataclass
@@ -135,12 +132,12 @@ class Step:
     least: float
 
     @classmethod
-    def of(cls, read: BallProblem, samples: list[Samples], w: Array, alpha: Array, images: Array) -> Step:
+    def of(cls, read: BallProblem, samples: Sequence[Learner], w: Array, alpha: Array, images: Array) -> Step:
         """Return the bounds and derivatives at the weights w and dual variables with their images."""
         rows = list(zip(samples, alpha, images, strict=True))
-        trained = [each.machine(a, w @ found) for each, a, found in rows]
+        trained = [machine(each, a, w @ found) for each, a, found in rows]
         s = np.array([np.maximum(found @ a, 0.0) for _, a, found in rows])
-        values = np.array([(machine.value, machine.lower, machine.dual) for machine in trained])
+        values = np.array([(each.value, each.lower, each.dual) for each in trained])
         risk, least, dual = (np.array(read.shares) @ values).tolist()
         price, slope = float(read.linear @ w), read.linear - read.total(s) / 2
         return cls(w, trained, images, s, slope, risk, risk + price, dual - read.most(s), least + price)
@@ -166,10 +163,10 @@ class Step:
         return relative_gap(self.least, self.value)
 
 
-def projected(data: list[Samples], alpha: Array) -> Array:
+def projected(data: Sequence[Learner], alpha: Array) -> Array:
     """Return the projection of each row of alpha on the domain of the dual of its risk."""
     pairs = zip(data, alpha, strict=True)
-    return np.array([each.loss.project(row, each.y, each.bias) for each, row in pairs])
+    return np.array([each.loss.project(row, each.y, each.has_intercept) for each, row in pairs])
 
 
 def second_derivatives(M: Array, unit: float, images: Array, diagonal: Array, bias: bool) -> Array:
