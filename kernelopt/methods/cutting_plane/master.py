@@ -21,6 +21,8 @@ from kernelopt.certificates.conic.stated import (
 )
 from kernelopt.certificates.lower.minorants import minorant
 from kernelopt.errors import SolverError, Stopped
+from kernelopt.language.terms import Term, terms
+from kernelopt.structure.affine import affine
 from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.structure.units import units
@@ -53,7 +55,7 @@ class Master:
             in_units = {id(t_k): unit * t_k for t_k, unit in zip(t, self.values, strict=True)}
             lifted = substituted(structure, in_units, cones)
             objective = lifted.objective.args[0] / self.value
-            epigraph = cp.Problem(cp.Minimize(v), [objective <= v, *lifted.constraints])
+            epigraph = cp.Problem(cp.Minimize(v), [objective <= v, *map(of_size_one, lifted.constraints)])
             everything = [*self.variables, *t, v]
             stripped = without_attributes(epigraph, everything)
         program = stripped.program
@@ -189,3 +191,20 @@ class MasterFailure(Exception):
     def __init__(self, status: str, ray: Array | None = None) -> None:
         super().__init__(status)
         self.ray = ray
+
+
+def of_size_one(constraint: cp.Constraint) -> cp.Constraint:
+    """Return a semidefinite constraint with its matrices divided by their largest entry."""
+    parts = terms(constraint.args[0]) if isinstance(constraint, cp.constraints.PSD) else None
+    size = max(map(largest_coefficient, parts or []), default=0.0)
+    return constraint.args[0] / size >> 0 if size > 0 else constraint
+
+
+def largest_coefficient(term: Term) -> float:
+    """Return the largest entry of a term's matrices, each times the largest coefficient of its weight."""
+    read = affine(term.weights)
+    factors = np.ones(len(term.grams))
+    if read is not None:
+        rows = [np.ravel(abs(M).max(axis=1).toarray()) for M in read.matrices.values()]
+        factors = np.max([np.abs(read.constant), *rows], axis=0)
+    return max(float(f * np.abs(K).max()) for f, K in zip(factors, term.grams, strict=True))

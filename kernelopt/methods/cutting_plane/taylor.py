@@ -12,13 +12,15 @@ from kernelopt.structure.ball import BallProblem
 from kernelopt.structure.structure import Point
 from kernelopt.validation import Array
 
+FLOOR = 1e-7  # smallest weight of an expansion: at zero the curvature is infinite for p < 2, zero for p > 2
+STATIONARY = 1e-7  # largest change of the weights at which they count as stationary
+EXPANSIONS = 50  # at most, for one master problem
+
 
 class TaylorMaster:
     """min t over the unit l_p sphere, subject to the cuts, by sequential quadratic constraints.
 
-    The constraint |w|_p^p <= 1 is replaced by its Taylor expansion of second order at the current weights,
-    of which none is below 1e-7: at zero the curvature is infinite for p < 2, and zero for p > 2. The weights
-    are stationary where they change by 1e-7 at most.
+    The constraint |w|_p^p <= 1 is replaced by its Taylor expansion of second order at the current weights.
     """
 
     def __init__(self, read: BallProblem) -> None:
@@ -43,8 +45,8 @@ class TaylorMaster:
         p, M = self.read.p, self.read.reach.size
         w, t = cp.Variable(M, nonneg=True), cp.Variable()
         cuts = np.array(self.gains) - np.array(self.forms) @ w / 2 <= t
-        for _ in range(50):
-            at = np.maximum(self.w, 1e-7)
+        for _ in range(EXPANSIONS):
+            at = np.maximum(self.w, FLOOR)
             quadratic = p * (p - 1) / 2 * cp.sum_squares(cp.multiply(at ** ((p - 2) / 2), w))
             ball = quadratic - p * (p - 2) * at ** (p - 1) @ w <= p * (3 - p) / 2
             run_solver(
@@ -55,7 +57,7 @@ class TaylorMaster:
                 raise MasterFailure("the expanded master has no solution")
             last, values = self.w, np.maximum(w.value, 0.0)
             self.w = values / lp_length(values, p)
-            if np.abs(self.w - last).max() <= 1e-7:
+            if np.abs(self.w - last).max() <= STATIONARY:
                 break
         point = self.read.point(self.read.reach * self.w)
         return point, float(t.value), np.maximum(cuts.dual_value, 0.0)
