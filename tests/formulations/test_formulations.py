@@ -23,7 +23,7 @@ from kernelopt.extend import Programme
 from kernelopt.language.terms import terms
 from kernelopt.testing import check_formulation
 from tests.every import every
-from tests.problems import solved
+from tests.problems import CLARABEL_RUNGS, SCS_RUNGS, solved
 
 MODULES = (lanckriet, linear_functional, lp_norm, similarity, triplet_lp)
 # Without an installed distribution there are no entry points: then the packages of this repository.
@@ -116,6 +116,15 @@ def test_an_entry_passes_the_checks_of_a_formulation(entry, seed):
     if formulation.risks:  # the alpha of the machine proves less: weights are known to the root of the gap
         given = ko.certify(formulation.problem, alpha=solution.alpha)
         assert given.lower <= solution.upper and given.upper >= solution.lower
+
+
+@entries
+def test_the_two_solvers_agree_on_the_dual(entry):
+    dual = example(entry, 0).dual()
+    value = solved(dual, CLARABEL_RUNGS)
+    linear = dual.is_lp()
+    other = dual.solve(solver=cp.HIGHS, warm_start=False) if linear else solved(dual, SCS_RUNGS)
+    assert abs(value - other) <= slack(value)
 
 
 @machines

@@ -119,6 +119,13 @@ def data_of_blobs():
     return comparison_data(grams, triplets, None, 0.02, "dominant", None, 1.0)
 
 
+def test_a_linear_programme_that_the_clock_has_ended_is_no_failure():
+    columns = Columns(data_of_blobs(), 0.02)
+    columns.highs.setOptionValue("time_limit", 0.0)
+    with pytest.raises(Stopped):
+        columns.solve()
+
+
 def test_column_generation_that_is_ended_in_a_solve_has_the_bounds_of_the_rounds_before(monkeypatch):
     def ended_in_the_second(self):
         if self.rounds:

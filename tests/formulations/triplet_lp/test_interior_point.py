@@ -105,6 +105,14 @@ def test_nearly_collinear_kernels():
             assert near(solution.value, value, max(tol, 1e-7)), (spread, tol)
 
 
+@every("n, T", [(20, 60), (30, 120)])
+def test_psd_on_thirty_points_is_the_exact_conic_solve(n, T):
+    grams, triplets, groups = semidefinite(0, n, T)
+    solution = by_interior_point(grams, triplets, groups, gamma1=0.05, gamma2=0.02, cone="psd")
+    value = value_of("psd", grams, triplets, groups, 0.05, 0.02)
+    assert solution.gap <= 1e-7 and near(solution.value, value, 2e-6)
+
+
 @cones
 def test_kernels_that_are_all_zero(cone):
     _, triplets, groups = semidefinite(1, 8, 10)
