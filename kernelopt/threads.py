@@ -12,8 +12,10 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from threadpoolctl import OpenBLASController, ThreadpoolController
@@ -24,6 +26,9 @@ T = TypeVar("T")
 
 POLL = 0.025
 """Seconds between two calls of `check`: not noticeable as a delay, and a thousand times what a call takes."""
+
+LARGE = 4e6
+"""Entries from which several threads read them: one takes milliseconds for them, its start takes 0.1 ms."""
 
 COMPILING = threading.RLock()
 """The lock for compiling and unpacking cvxpy problems and for changing the warning filters."""
@@ -76,6 +81,33 @@ def interruptible(
     if errors:
         raise errors[0]
     return results[0]
+
+
+def in_threads(work: Callable[[int, int], T], size: int, entries: float) -> list[T]:
+    """Return the results of `work(start, stop)` on consecutive parts of range(size), in order.
+
+    There is one part for each thread that BLAS uses at the time, and inside of `work` BLAS uses one. `work`
+    should release the interpreter's lock for most of its time, as compiled loops do.
+
+    Parameters
+    ----------
+    work : function of two integers
+    size : int >= 1
+    entries : float
+        The numbers that are read in all. Few of them are read by this thread alone.
+    """
+    threads = min(size, blas_threads()) if entries >= LARGE else 1
+    if threads == 1:
+        return [work(0, size)]
+    bounds = [size * k // threads for k in range(threads + 1)]
+    with one_blas_thread(), ThreadPoolExecutor(threads - 1, "kernelopt") as pool:
+        others = [pool.submit(work, *part) for part in pairwise(bounds[1:])]
+        return [work(0, bounds[1]), *(other.result() for other in others)]
+
+
+def blas_threads() -> int:
+    """Return the number of threads that BLAS uses at the time; some of its builds have one in any case."""
+    return max((library.num_threads for library in blas_libraries(len(sys.modules))), default=1)
 
 
 class _BlasLimits:

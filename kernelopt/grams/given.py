@@ -1,4 +1,4 @@
-"""The check of a stack that is given as an array."""
+"""The check of a stack that is given as an array, in one pass over its entries."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ import scipy.sparse as sp
 
 from kernelopt.errors import ShapeError
 from kernelopt.grams.stored import ArrayStorage
-from kernelopt.validation import Floats, as_float_array, numeric, row_maxima, shown
+from kernelopt.threads import in_threads
+from kernelopt.validation import Array, Floats, as_float_array, numeric, row_maxima, shown
 from kernelopt.validation.matrices import asymmetry, symmetrised, taken_as_symmetric
+
+TILE = 256
+"""Order of the square tiles of the pass: a tile and its mirror image, 1 MB, fit the second cache."""
 
 IN_PLACE_BYTES = 32_000_000
 """From this size on an array is used in place. A smaller one is copied in 20 ms, and may then be changed."""
@@ -37,16 +41,27 @@ def as_stack(grams: Any, what: str = "grams") -> ArrayStorage:
     """
     array = as_squares(grams, what)
     used = array.flags.c_contiguous and array.flags.aligned and array.nbytes >= IN_PLACE_BYTES
-    stack = array if used else array.copy(order="C")
-    largest = row_maxima(stack)
+    stack = array if used else np.empty(array.shape, array.dtype)
+
+    def inspect(i: int) -> tuple[Array, bool]:
+        if stack is not array:
+            stack[i] = array[i]  # the copy of one matrix is still in the cache when it is inspected
+        return inspected(stack[i])
+
+    parts = in_threads(lambda start, stop: [inspect(i) for i in range(start, stop)], len(stack), array.size)
+    found = [each for part in parts for each in part]
+    largest = np.stack([maxima for maxima, _ in found])
+    skewed = [i for i, (_, symmetric) in enumerate(found) if not symmetric]
     if not np.isfinite(largest).all():
         as_float_array(stack, what)  # says which entry is not finite
     asymmetries = dict[str, float]()
-    for i, K in enumerate(stack):
+    for i in skewed:
+        K = stack[i]
         mean = symmetrised(K, f"{what}[{i}]")
+        asymmetries[f"{what}[{i}]"] = asymmetry(K)
         if mean is not K:
-            asymmetries[f"{what}[{i}]"] = asymmetry(K)
-            stack = stack.copy() if stack is array else stack
+            if stack is array:
+                stack = stack.copy()
             stack[i], largest[i] = mean, row_maxima(mean)
     return ArrayStorage(stack, largest=largest, assumes=taken_as_symmetric(asymmetries))
 
@@ -105,3 +120,22 @@ def matrices_instead(grams: Any) -> str | None:
     if hasattr(grams, "grams"):
         return "Pass its .grams."
     return "Pass the matrices of kernels on points: kernelopt.Grams.from_kernels(kernels, X)."
+
+
+def inspected(K: Floats) -> tuple[Array, bool]:
+    """Return the largest absolute entry of each row of K, and whether K equals its transpose.
+
+    A row with NaN has NaN as its maximum, and K with NaN is not equal to its transpose. Each tile on or above
+    the diagonal is read together with its mirror image, while both are in a cache.
+    """
+    n = len(K)
+    largest = np.zeros(n, K.dtype)
+    for top in range(0, n, TILE):
+        for left in range(top, n, TILE):
+            rows, columns = slice(top, top + TILE), slice(left, left + TILE)
+            sizes = np.abs(K[rows, columns])
+            largest[rows] = np.maximum(largest[rows], sizes.max(axis=1))
+            largest[columns] = np.maximum(largest[columns], sizes.max(axis=0))
+            if not (K[rows, columns] == K[columns, rows].T).all():
+                return row_maxima(K), False
+    return largest.astype(np.float64), True

@@ -105,7 +105,7 @@ class Grams:
         Parameters
         ----------
         array : array of shape (m, N, N)
-            A relative asymmetry up to 1e-8 is rounding, and is averaged. An array
+            It is checked in one pass. A relative asymmetry up to 1e-8 is rounding, and is averaged. An array
             of at least 32 MB is used as it is, without a copy, if it is symmetric to the last bit and its
             entries are contiguous float64 or float32 numbers: what is computed after a change of its numbers
             mixes both. Other arrays are copied. A float32 array is kept as float32, at half the memory. Its

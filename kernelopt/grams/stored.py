@@ -98,8 +98,6 @@ class ArrayStorage(Storage):
     def combine(self, w: Array) -> Array:
         if not self.array[0].flags.c_contiguous:
             return super().combine(w)
-        if len(self) == 1:
-            return np.asarray(w[0] * self.gram(0))
         chosen = np.flatnonzero(w)
         flat = self.array.reshape(len(self), -1)  # a view, since only the first axis may have a step
         if chosen.size == len(self) and flat.dtype == np.float64:

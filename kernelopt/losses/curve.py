@@ -68,8 +68,6 @@ class Curve(NamedTuple):
         linear, curvature, l1, lower, upper = self
         if curvature.any() or not (np.isfinite(lower).all() and np.isfinite(upper).all()):
             return None
-        if not l1.any():
-            return linear[None], upper - lower, float(upper.sum())
         middle = np.clip(0.0, lower, upper)
         drops = np.array([upper - middle, middle - lower])
         return np.array([linear - l1, linear + l1]), drops, float(upper.sum())

@@ -1,4 +1,4 @@
-"""The gate of stacks that are given as arrays: what is refused, no needless copy, and single precision."""
+"""The gate of stacks that are given as arrays: one pass, no needless copy, and single precision."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from formulations import lp_norm
 from kernelopt.errors import NotFiniteError, NotSymmetricError
 from kernelopt.extend import as_grams
 from kernelopt.grams import ArrayStorage, given, stored
-from kernelopt.grams.given import IN_PLACE_BYTES, as_stack
+from kernelopt.grams.given import IN_PLACE_BYTES, TILE, as_stack
 from kernelopt.validation import row_maxima
 from tests.every import every
 from tests.problems import labels, stack
 
-ORDERS = (1, 2, 31, 64, 257)
+ORDERS = (1, 2, TILE - 1, TILE, TILE + 1, 2 * TILE, 2 * TILE + 37)
 TYPES = (np.float64, np.float32)
 N = 40
 
@@ -32,8 +32,8 @@ def compile_always(monkeypatch):
 
 
 def positions(n):
-    """The first, a middle and the last entry of rows and columns, on and off the diagonal."""
-    places = sorted({0, n // 2, n - 1})
+    """Entries in the first, a middle and the last tile, on and off the diagonal."""
+    places = sorted({0, n // 2, min(TILE, n - 1), n - 1})
     return [(i, j) for i in places for j in places]
 
 
@@ -145,7 +145,7 @@ def test_what_another_object_hands_out_is_copied():
 # --------------------------------------------------------------------------- products of a stack
 
 
-@every("dtype, n", [(dtype, n) for dtype in TYPES for n in (1, 5, 8, 259)])
+@every("dtype, n", [(dtype, n) for dtype in TYPES for n in (1, 5, 8, TILE + 3)])
 def test_products_read_single_precision_as_doubles(dtype, n):
     rng = np.random.default_rng(n)
     with pytest.MonkeyPatch.context() as patch:
