@@ -8,6 +8,8 @@ from operator import add
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kernelopt.errors import InputError, NotFiniteError, ParameterError, ShapeError
 from kernelopt.kernels import (
@@ -78,16 +80,24 @@ def test_kernel_is_its_formula(kernel, formula):
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(n=st.integers(1, 8), d=st.integers(2, 4), seed=st.integers(0, 99), copies=st.integers(1, 2))
+def test_gram_is_symmetric_psd_and_its_rank_is_bounded(kernel, n, d, seed, copies):
+    X = np.repeat(points(n, d, seed), copies, axis=0)
+    K = kernel(X)
+    assert np.array_equal(K, K.T) and np.linalg.eigvalsh(K)[0] >= -1e-10 * np.abs(K).max()
+    assert np.linalg.matrix_rank(K) <= kernel.rank(X) <= len(X)
+    np.testing.assert_allclose(kernel.diagonal(X), np.diag(K), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [kernel for kernel, _ in FORMULAS], ids=repr)
 def test_kernels_pass_the_checks_of_a_kernel(kernel):
-    """Symmetric, semidefinite, blocks of the joint matrix, diagonal and rank; with few points too."""
-    has_identity = "identity" in repr(kernel)  # a new point is no point of X, even where it is equal
-    for X in (points(12, 3), np.repeat(points(5, 2), 2, axis=0), points(4, 4), points(1), points(2, 2)):
-        if not has_identity and len(X) >= 4:
-            check_kernel(kernel, X)
-        K = kernel(X)
-        assert np.array_equal(K, K.T) and np.linalg.eigvalsh(K)[0] >= -1e-10 * np.abs(K).max()
-        assert np.linalg.matrix_rank(K) <= kernel.rank(X) <= len(X)
-        np.testing.assert_allclose(kernel.diagonal(X), np.diag(K), rtol=1e-12)
+    """To rounding the blocks of a joint matrix, and all that is checked, at few and at equal points too."""
+    X, Z = points(6), points(4, seed=1)
+    np.testing.assert_allclose(kernel(X, Z), kernel(np.vstack([X, Z]))[:6, 6:], rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(kernel(Z, X), kernel(X, Z).T, rtol=1e-11, atol=1e-14)
+    for X in (points(12, 3), np.repeat(points(5, 2), 2, axis=0), points(4, 4)):
+        check_kernel(kernel, X)
 
 
 def test_identity_knows_points_by_row():

@@ -78,14 +78,15 @@ def number_of(column: str, d: int, names: Sequence[str] | None) -> int:
 def means_and_deviations(X: Array, weights: Array) -> tuple[Array, Array]:
     """Return the means and the standard deviations of columns; the latter are zero for constant columns.
 
-    Differences from the mean are squared in units of a power of two near the largest, which is exact, so that
-    no square overflows or underflows.
+    They are computed in units of a power of two near the largest number of a column, which is exact, so that
+    no sum and no square overflows or underflows.
     """
-    means = np.average(X, axis=0, weights=weights)
-    varies = np.ptp(X, axis=0) > 0  # the mean of equal numbers may be rounded
-    unit = np.ldexp(1.0, np.frexp(np.abs(X - means).max(axis=0))[1])
-    spread = unit * np.sqrt(np.average(((X - means) / unit) ** 2, axis=0, weights=weights))
-    return means, np.where(varies, spread, 0.0)
+    unit = np.ldexp(1.0, np.frexp(np.abs(X).max(axis=0))[1] - 1)
+    scaled = X / unit
+    means = np.average(scaled, axis=0, weights=weights)
+    varies = np.ptp(scaled, axis=0) > 0  # the mean of equal numbers may be rounded
+    spread = np.sqrt(np.average((scaled - means) ** 2, axis=0, weights=weights))
+    return unit * means, np.where(varies, unit * spread, 0.0)
 
 
 def warn_of_scales(

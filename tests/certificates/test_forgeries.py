@@ -21,32 +21,44 @@ from tests.every import every
 # ----------------------------------------------------------------------------- known attacks
 
 
+CLAIMS = {"lower": (1000.0).hex(), "upper": (1e5).hex()}
+LOW = {"lower": "-inf", "upper": (1e-6).hex()}
 NUMBERS = ["1e30000000", "1e9", "0x10", "1/0", "1.5", "nan", "inf", "+1", "01", "1_0", "\u0661", "1/-2"]
 POWERS = ["1/2", "0", "-2", "4/2", "2/1", "1.5", "1e9", "Inf", "10001", "4/65", "2/0", "02", "nan"]
-MUTATED = [*KINDS[:-1], "triplets, nonnegative", "second_order", "linear"]
+MUTATED = [*KINDS[:-1], "triplets, nonnegative", "second_order", "linear", "max_cut"]
 LENGTH = "witness.json: {} must be a list of length {}"
+NO_FRACTION = "witness.json: u is no fraction"
 INTERCEPT = "b0 must be of type <f8 and shape (), row by row"
+INTERCEPTS = [np.zeros(N), np.full((1,), 0.5), 100 * Y, np.zeros((N, 1))]
+
+
+def stretched(rows):
+    """Multipliers of other lengths, which numpy would stretch over the rows."""
+    return [["0"] * (rows + 1), ["1000"] * (rows + 1), ["0"] * (rows - 1), "0" * rows]
+
+
 ATTACKS = [
-    # name, what is forged, values of it, and what the checker says
-    ("qcqp", "u", [["0", "0"], ["1000"] * 2, [], "0"], LENGTH.format("u", 1)),  # stretched over the rows
-    ("qcqp", "u", [[["0"]]], "witness.json: u is no fraction"),
-    ("triplets", "u", [[], ["1000"]], "witness.json: u must be a list of length"),
-    ("qcqp", "b0", [np.zeros(N), np.full((1,), 0.5), 100 * Y, np.zeros((N, 1))], INTERCEPT),
-    ("l_1.33", "b0", [np.zeros(N), np.full((1,), 0.5)], INTERCEPT),
-    ("alignment, free", "mix", [[], [["0"] * 3] * 2], LENGTH.format("mix", 1)),  # drops a cone
-    ("alignment, free", "mix", [[[]], [["0", "0"]]], LENGTH.format("mix", 3)),
-    ("qcqp", "u", [[number] for number in (*NUMBERS, "", " 1", "1\n")], "witness.json: u is no fraction"),
-    ("l_1.33", "p", [*POWERS, "4/3 ", ""], "statement.json: balls: p is no exponent"),
+    # name, what is forged, values of it, the claims beside it, and what the checker says
+    ("qcqp", "u", stretched(1), CLAIMS, LENGTH.format("u", 1)),
+    ("qcqp", "u", [[["0"]]], CLAIMS, NO_FRACTION),
+    ("triplets", "u", [*stretched(116), [["0"] * 116]], CLAIMS, LENGTH.format("u", 116)),
+    ("triplets, nonnegative", "u", [*stretched(16), [["0"] * 16]], CLAIMS, LENGTH.format("u", 16)),
+    ("qcqp", "b0", INTERCEPTS, LOW, INTERCEPT),
+    ("l_1.33", "b0", INTERCEPTS, LOW, INTERCEPT),
+    ("alignment, free", "mix", [[], [["0"] * 3] * 2], {}, LENGTH.format("mix", 1)),  # drops a cone
+    ("alignment, free", "mix", [[[]], [["0", "0"]]], {}, LENGTH.format("mix", 3)),
+    ("qcqp", "u", [[number] for number in (*NUMBERS, "", " 1", "1\n")], {}, NO_FRACTION),
+    ("l_1.33", "p", [*POWERS, "4/3 ", ""], {}, "statement.json: balls: p is no exponent"),
 ]
 
 
-@every("name, what, values, said", ATTACKS)
-def test_a_file_has_the_form_that_its_statement_demands(name, what, values, said, saved, target):
+@every("name, what, values, claims, said", ATTACKS)
+def test_a_file_has_the_form_that_its_statement_demands(name, what, values, claims, said, saved, target):
     _, _, _, facts, arrays = saved(name)
+    assert what != "mix" or facts["statement"]["cones"] == [{"order": N}]
     for value in values:
-        forged = sealed(target, *changed(facts, arrays, what, value), lower=(1000.0).hex(), upper=(1e5).hex())
-        valid, found = verdict(forged)
-        assert not valid and found.startswith(said), value
+        forged = sealed(target, *changed(facts, arrays, what, value), **claims)
+        assert verdict(forged) == (False, said), value
 
 
 def changed(facts, arrays, what, value):

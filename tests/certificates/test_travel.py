@@ -155,6 +155,47 @@ def test_no_byte_of_a_file_can_be_changed(name, saved, target):
         assert not verdict(target)[0], place
 
 
+WITNESS = ("alpha", "beta", "b", "ridge", "L", "y", "h", "s", "t", "Y", "S", "T")
+
+
+@pytest.mark.parametrize("name", [*KINDS, "second_order", "max_cut"])
+def test_a_resealed_lie_is_rejected(name, saved, target):
+    """Every array is changed in turn beside claims that are 1e-4 too good: no witness proves them."""
+    _, _, _, facts, arrays = saved(name)
+    lower, upper = claims_of(facts)
+    size, rng = 1e-4 * max(1.0, abs(lower + upper) / 2), np.random.default_rng(1)
+    for key in (key for key in arrays if key[:-1] in WITNESS):
+        changed = arrays | {key: arrays[key] * (1 + 1e-3 * rng.normal(size=arrays[key].shape))}
+        for lie in ({"lower": (upper + size).hex()}, {"upper": (lower - size).hex()}):
+            assert not verdict(sealed(target, facts, changed, **lie))[0], key
+
+
+@every(
+    "name, key, factor",
+    [
+        ("l_2", "K0", 0.9),  # the file states the new kernel then, whose bounds are others
+        *(("max_cut", key, factor) for key, factor in (("Y0", 0.5), ("G0", 2.0), ("cost", 2.0), ("T0", 1.1))),
+        ("second_order", "Y0", 0.5),
+        ("second_order", "cost", 2.0),
+        ("linear", "right", 2.0),
+        ("linear", "value", 2.0),
+    ],
+)
+def test_changed_data_and_witnesses_do_not_prove_the_old_claims(name, key, factor, saved, target):
+    _, _, _, facts, arrays = saved(name)
+    assert not verdict(sealed(target, facts, arrays | {key: arrays[key] * factor}))[0]
+
+
+@every("key", ["alpha0", "beta0", "h0", "ridge0", "L0", "K0", "cost", "t0"])
+def test_infinite_and_missing_numbers_prove_nothing(key, saved, target):
+    _, _, _, facts, arrays = saved("l_2")
+    for value in (np.nan, np.inf):
+        changed = arrays | {key: np.full_like(arrays[key], value)}
+        assert not verdict(sealed(target, facts, changed))[0], value
+    fewer = {name: a for name, a in arrays.items() if name != key}
+    assert not verdict(sealed(target, facts, fewer))[0]
+
+
 def test_files_that_are_none_prove_nothing(tmp_path):
     (tmp_path / "no.npz").write_text("not a certificate")
     assert not verdict(tmp_path / "no.npz")[0]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from kernelopt.cli.model import read_for
 from kernelopt.cli.table import learn_columns, read_table, read_target
 from kernelopt.errors import FileError, InputError, LabelError, NotFiniteError
+from kernelopt.estimators import MKLClassifier
+from kernelopt.estimators.table import TableModel
 from kernelopt.records import decoded, encoded
 from tests.every import every
 
@@ -65,9 +70,8 @@ def test_points_are_standardised_columns_and_indicators_of_texts(table_of):
     assert columns.coordinates == ["age", "income", "sex=f", "sex=m"]
     assert X[:, 0] == pytest.approx((np.array([30.0, 41, 52]) - 41) / np.std([30.0, 41, 52]))
     assert np.allclose(X.mean(axis=0), 0) and np.allclose(X.std(axis=0), 1)
-    assert np.allclose(
-        learned(table_of(GOOD.replace("-1", "-1e300")))[1].std(axis=0), 1
-    )  # no square overflows
+    for text in (GOOD.replace("-1", "-1e300"), GOOD.replace("-1", "-8e307").replace("2e3", "9e307")):
+        assert np.allclose(learned(table_of(text))[1].std(axis=0), 1)  # no sum and no square overflows
     raw = learned(table_of(GOOD), raw=True)[1]
     assert raw.tolist() == [[30, 1.5, 1, 0], [41, 2000, 0, 1], [52, -1, 1, 0]]
 
@@ -86,15 +90,22 @@ def test_data_frames_in_python_are_the_points_of_the_table(table_of):
     refused(InputError, "age, income, sex=f, sex=m, got 3 columns", columns.transform, X[:, :3])
 
 
-def test_new_tables_have_the_coordinates_of_the_training_in_any_order_of_columns(table_of):
+def test_new_tables_have_the_coordinates_of_the_training_in_any_order_of_columns(table_of, tmp_path, capsys):
     columns, X = learned(table_of(GOOD))
     again = decoded(*encoded(columns), "the file")
     shuffled = table_of("sex,income,age\nf,-1,52\nm,2000,41\n", "new.csv")
     assert np.array_equal(again.transform(shuffled), X[[2, 1]])
-    more = table_of(GOOD.replace("\n", ",x\n").replace("\n,x\n", "\n").replace("class,x", "class,more"))
+    more = table_of(
+        GOOD.replace("\n", ",x\n").replace("\n,x\n", "\n").replace("class,x", "class,more"), "more.csv"
+    )
     comma = table_of(SEMICOLONS.replace("1.5", "1,5").replace("2e3", "2000,0"), "comma.csv", decimal=",")
     for table in (table_of(GOOD), more, comma):  # with the target and what was dropped
         assert np.array_equal(again.transform(table), X)
+    model = TableModel(again, MKLClassifier(), "class", ("id",), "classification", 3, 1.0, None, None)
+    unused = "kernelopt: columns that the model does not use: more\n"
+    for name, said in (("more.csv", unused), ("new.csv", ""), ("data.csv", "")):
+        read_for(model, SimpleNamespace(data=tmp_path / name, decimal="."))
+        assert capsys.readouterr().err == said
 
 
 @every(

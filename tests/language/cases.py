@@ -80,10 +80,6 @@ def with_ridge(free=False):
     return Form(K, (bound,), (bound - K >> 0,) if free else (mu <= W, tau <= 0.3), ((mu, W), (tau, 0.3)))
 
 
-def fixed_list(norm):
-    return Form(list(RIDGED), tuple(RIDGED), norm=norm)
-
-
 def variable_list(norm):
     mu, scale = weights(nonneg=True), cp.Variable(nonneg=True)
     kernels = [ko.combine(mu, KS), scale * RIDGED[1], RIDGED[2]]
@@ -158,7 +154,9 @@ def valued(values, **attributes):
     return variable
 
 
-A, LAZY = np.array([0.7, -1.2, 0.4]), ko.Grams.from_kernels([ko.linear(), ko.gaussian(1.0)], points(N))
+A, FUNCTIONS = np.array([0.7, -1.2, 0.4]), [ko.linear(), ko.gaussian(1.0), ko.identity()]
+LAZY = ko.Grams.from_kernels(FUNCTIONS, points(N))
+EVALUATED = np.array([kernel(points(N)) for kernel in FUNCTIONS])
 FULL = stack(N)
 OTHER = positive_definite(N, seed=5)
 ORTHONORMAL = np.linalg.qr(points(N, N))[0][:, :4]
@@ -176,12 +174,21 @@ def sum_of_all(grams=FULL):
 KERNELS = {  # a kernel expression with values, and the matrix that it stands for
     "combination": lambda: (ko.combine(valued(A), FULL), AT),
     "nonneg": lambda: (ko.combine(valued(abs(A), nonneg=True), FULL), np.tensordot(abs(A), FULL, 1)),
-    "lazy kernels": lambda: (ko.combine([1.0, -2.0], LAZY), LAZY[0] - 2 * LAZY[1]),
+    "lazy kernels": lambda: (ko.combine([1.0, -2.0, 0.5], LAZY), np.tensordot([1.0, -2, 0.5], EVALUATED, 1)),
+    "learned weights of lazy kernels": lambda: (ko.combine(valued(A), LAZY), np.tensordot(A, EVALUATED, 1)),
     "with ridge": lambda: (
         ko.combine(valued(A), FULL) + valued(0.7, nonneg=True) * np.eye(N),
         AT + 0.7 * np.eye(N),
     ),
     "sum": sum_of_all,
+    "two stacks and a ridge": lambda: (
+        ko.combine(valued(A), FULL)
+        + ko.combine(valued([-0.3, 0.5]), np.array([OTHER, np.diag(np.arange(1.0, N + 1))]))
+        + valued(0.6, nonneg=True) * np.eye(N),
+        AT - 0.3 * OTHER + 0.5 * np.diag(np.arange(1.0, N + 1)) + 0.6 * np.eye(N),
+    ),
+    "leading block": lambda: tuple(K[:N, :N] for K in sum_of_all(stack(N + 3))),
+    "difference": lambda: (2 * ko.combine(valued(A), FULL) / 3 - OTHER, 2 * AT / 3 - OTHER),
     "spectral": lambda: (
         ORTHONORMAL @ cp.diag(valued(EIGHTS, nonneg=True)) @ ORTHONORMAL.T,
         (ORTHONORMAL * EIGHTS) @ ORTHONORMAL.T,
@@ -193,6 +200,10 @@ KERNELS = {  # a kernel expression with values, and the matrix that it stands fo
         ko.combine(valued(EIGHTS), ko.Grams.rank_one(ORTHONORMAL)),
         (ORTHONORMAL * EIGHTS) @ ORTHONORMAL.T,
     ),
+    "rank one, constant weights": lambda: (
+        ko.combine(np.arange(4.0), ko.Grams.rank_one(ORTHONORMAL)),
+        (ORTHONORMAL * np.arange(4.0)) @ ORTHONORMAL.T,
+    ),
     "identity": lambda: (ko.combine(2.0 * np.ones(1), ko.Grams.identity(N)), 2 * np.eye(N)),
     "constant": lambda: (cp.Constant(FULL[1]), FULL[1]),
     "PSD variable": lambda: (valued(OTHER, PSD=True), OTHER),
@@ -202,5 +213,5 @@ KERNELS = {  # a kernel expression with values, and the matrix that it stands fo
     "array": lambda: (FULL[0], FULL[0]),
     "parameter": lambda: (cp.Parameter((N, N), PSD=True, value=FULL[0]), FULL[0]),
 }
-SUMS = list(KERNELS)[:12]  # read as sums of Gram matrices
+SUMS = list(KERNELS)[:17]  # read as sums of Gram matrices
 kernels = pytest.mark.parametrize("make", KERNELS.values(), ids=KERNELS)

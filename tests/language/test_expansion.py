@@ -11,6 +11,9 @@ import scipy.sparse as sp
 
 import kernelopt as ko
 from kernelopt.errors import ParameterError
+from kernelopt.extend import as_grams
+from kernelopt.grams import join
+from kernelopt.language.penalty import penalty
 from kernelopt.structure import expand
 from tests.every import every
 from tests.language.cases import (
@@ -68,6 +71,26 @@ def test_another_spelling_of_a_kernel_has_its_risk(make, largest):
     risk = ko.risk(make(mu), labels(N), ko.hinge(C))
     expected = ko.risk(make(cp.Constant(largest)).value, labels(N), ko.hinge(C)).value
     assert solved(cp.Problem(cp.Minimize(risk), [mu <= largest])) == pytest.approx(expected, rel=1e-6)
+
+
+def test_each_kernel_has_its_own_coordinates_and_weight():
+    """Kernels of the rank bounds 2, 7, 0 and 1: sum_i |u_i|^2 / w_i over consecutive parts of u."""
+    X = points(N, 2)
+    evaluated = ko.Grams.from_kernels([ko.linear(), ko.gaussian(1.0)], X)
+    grams = join([(1.0, evaluated), (1.0, as_grams(np.zeros((1, N, N)))), (1.0, ko.Grams.rank_one(X[:, :1]))])
+    assert grams.rank_bounds == (2, N, 0, 1)
+    w = weights(4, nonneg=True)
+    found = penalty(ko.combine(w, grams), N, "")
+    (u,) = found.f.variables()
+    parts = (0, 0, 2), (1, 2, 2 + N), (3, 2 + N, 3 + N)
+    expected = cp.sum([cp.quad_over_lin(u[start:stop], w[i]) for i, start, stop in parts])
+    assert str(found.square) == str(expected)
+    problems = [cp.Problem(cp.Minimize(s - cp.sum(u)), [w <= 2]) for s in (found.square, expected)]
+    one, two = (problem.get_problem_data(cp.CLARABEL)[0] for problem in problems)
+    assert (one["A"] != two["A"]).nnz == 0 and one["dims"].soc == two["dims"].soc
+    u.value, w.value = np.arange(N + 3.0), np.array([0.5, 2.0, 3.0, 4.0])
+    by_hand = 1 / 0.5 + sum(i**2 for i in range(2, N + 2)) / 2 + (N + 2) ** 2 / 4
+    assert found.square.value == expected.value == by_hand
 
 
 def test_parameters_as_weights_may_be_zero():

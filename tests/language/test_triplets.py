@@ -12,7 +12,7 @@ import kernelopt as ko
 from kernelopt.errors import ConditionWarning, InputError, ParameterError, ShapeError
 from kernelopt.extend import as_grams
 from tests.every import every
-from tests.language.cases import N, kernels, valued
+from tests.language.cases import A, N, kernels, valued
 from tests.problems import labels, points, positive_definite, solved, stack
 
 KS = stack(N)  # three kernels
@@ -70,6 +70,25 @@ def test_gains_remember_their_triplets():
     assert (gains.triplets == TRIPLETS).all()
     again = gains.copy()
     assert (again.triplets == TRIPLETS).all() and again.shape == gains.shape
+
+
+def test_parameters_are_weights_too():
+    scale = cp.Parameter(3)
+    hinge = ko.triplet_hinge(ko.combine(scale, KS), TRIPLETS)
+    for value in (A, 2 * A):
+        scale.value = value
+        K = np.tensordot(value, KS, 1)
+        expected = [max(1 - K[i, j] + K[i, k], 0) for i, j, k in TRIPLETS]
+        assert hinge.value == pytest.approx(np.array(expected), abs=1e-12)
+
+
+def test_the_identity_kernel_changes_no_comparison():
+    """d_t is zero for it: off-diagonal entries, and so hinges, are those of the other kernels."""
+    w = [0.3, -0.2, 0.5]
+    K, alone = ko.combine(valued([*w, 1.7]), np.concatenate([KS, np.eye(N)[None]])), ko.combine(valued(w), KS)
+    gains = ko.triplet_gains(alone, TRIPLETS).value
+    assert ko.triplet_gains(K, TRIPLETS).value == pytest.approx(gains, abs=1e-15)
+    assert K.value - alone.value == pytest.approx(1.7 * np.eye(N), abs=1e-15)
 
 
 def test_a_risk_and_comparisons_are_solved_and_certified_together():
@@ -246,13 +265,3 @@ def test_bad_input_is_named(call, error, message):
     with pytest.raises(error, match=message) as raised:
         call()
     assert isinstance(raised.value, InputError)
-
-
-def test_the_identity_kernel_changes_no_comparison():
-    """d_t is zero for it: off-diagonal entries, and so hinges, are those of the other kernels."""
-    w = valued([0.3, -0.2, 0.5, 1.7])
-    K = ko.combine(w, np.concatenate([KS, np.eye(N)[None]]))
-    alone = ko.combine(w.value[:3], KS)
-    gains = ko.triplet_gains(alone, TRIPLETS).value
-    assert ko.triplet_gains(K, TRIPLETS).value == pytest.approx(gains, abs=1e-15)
-    assert K.value - alone.value == pytest.approx(1.7 * np.eye(N), abs=1e-15)

@@ -39,6 +39,8 @@ def written(name):
 @pytest.mark.parametrize("name", BALLS)
 def test_a_ball_has_one_value_however_it_is_written(name):
     problem, plain = written(name)
+    (ball,) = Structure(problem).sets  # of the exponent and the radius that are written
+    assert (ball.p, *ball.reach(ball.variables[0])) == (BALLS[name][1], *[RADIUS] * 3)
     exact = ko.solve(plain, "exact")
     for method in METHODS:
         try:

@@ -7,7 +7,7 @@ is divided by c as well. So are the optimum, both bounds and every dual variable
 from __future__ import annotations
 
 from functools import cache
-from itertools import product
+from itertools import cycle, product
 
 import cvxpy as cp
 import numpy as np
@@ -45,6 +45,7 @@ QUICK = {("exact", loss, "ball") for loss in LOSSES} | {
     (method, "squared", APPLY[method][0]) for method in APPLY
 }
 QUICK |= {("exact", "hinge", form) for form in FORMS}
+CONIC = ("exact", "hinge", "free signs")
 UNITS = (1e-10, 1e10)
 MORE_UNITS = (1e-5, 1e5)
 TOLERANCE = 1e-9
@@ -96,15 +97,17 @@ def applies(method, loss, form):
 
 
 def cases():
-    """A few in one of two units, in turn; all in all units where the run is exhaustive."""
-    for k, (method, loss) in enumerate(product(APPLY, LOSSES)):
-        for form in (form for form in APPLY[method] if applies(method, loss, form)):
+    """A few in a large and a small unit in turn; all in all units where the run is exhaustive."""
+    turn = cycle(UNITS[::-1])
+    for method, forms in APPLY.items():
+        for form, loss in (
+            (form, loss) for form, loss in product(forms, LOSSES) if applies(method, loss, form)
+        ):
             case, name = (method, loss, form), f"{method}-{loss}-{form}"
             if case in QUICK:
-                both = loss == "hinge" and form in ("ball", "free signs")
-                few = UNITS if both else UNITS[k % 2 :][:1]
+                few = UNITS if case == CONIC or (loss, form) == ("hinge", "ball") else (next(turn),)
                 # Two seconds; that the explicit problem is the same in every unit is tested below.
-                marks = [pytest.mark.slow] if case == ("exact", "hinge", "free signs") else []
+                marks = [pytest.mark.slow] if case == CONIC else []
                 yield pytest.param(*case, few, marks=marks, id=name)
             yield pytest.param(*case, UNITS + MORE_UNITS, marks=pytest.mark.exhaustive, id=name + "-all")
 
