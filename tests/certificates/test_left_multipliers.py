@@ -104,10 +104,12 @@ def test_a_certificate_takes_no_solve_where_one_has_left_dual_values(make, solve
     assert certificate.lower <= problem.value + 1e-6 * abs(problem.value)
 
 
-@pytest.mark.parametrize(("solver", "count"), [("CLARABEL", 0), ("SCS", 1)])
-def test_a_certificate_compiles_once_at_most(solver, count, monkeypatch):
+@pytest.mark.parametrize(
+    ("make", "solver", "count"), [(max_cut, "CLARABEL", 0), (max_cut, "SCS", 1), (every_cone, "CLARABEL", 0)]
+)
+def test_a_certificate_compiles_once_at_most(make, solver, count, monkeypatch):
     """Both bounds share a form, the one that a solve by Clarabel has left where there is one."""
-    problem = max_cut()
+    problem = make()
     problem.solve(solver=solver)
     before = [flat_dual(c.dual_value) for c in problem.constraints]
     compilations, apply = [], SolvingChain.apply
