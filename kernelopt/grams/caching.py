@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -60,15 +59,16 @@ class BoundedCache:
 
     An array that does not fit is computed anew at every request, and nothing is evicted. Solvers request all
     matrices in turn, and eviction of the oldest array would then discard each one before its next use. Each
-    key has a lock: a thread that requests an array which another thread is computing waits for it, and
-    different arrays are computed side by side. An array is computed from arrays of the stacks below alone,
-    so that no two threads can wait for each other. Copies start empty.
+    computation has a lock: a thread that requests an array which another thread is computing waits for it and
+    takes it, also where it is not kept, and different arrays are computed side by side. An array is computed
+    from arrays of the stacks below alone, so that no two threads can wait for each other. Copies start empty.
     """
 
     def __init__(self, origin: tuple[BoundedCache, Index] | None = None) -> None:
         self._origin = origin  # of a part: the whole, and the numbers of the arrays there
         self._arrays: dict[Hashable, Array] = {}
-        self._bytes, self._lock, self._locks = 0, RLock(), defaultdict[Hashable, Any](RLock)
+        self._bytes, self._lock = 0, RLock()
+        self._running: dict[Hashable, tuple[Any, list[Array]]] = {}  # a lock, and the array once it is known
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BoundedCache, ()
@@ -94,15 +94,19 @@ class BoundedCache:
             whole, chosen = self._origin
             return whole.get(int(chosen[i]), lambda _: compute(i))
         with self._lock:
-            lock = self._locks[i]
-        with lock:
             if i in self._arrays:
                 return self._arrays[i]
-            array = read_only(compute(i))
-            with self._lock:
-                if self._bytes + array.nbytes <= CACHE_BYTES:
-                    self._arrays[i], self._bytes = array, self._bytes + array.nbytes
-            return array
+            lock, found = self._running.setdefault(i, (RLock(), []))
+        with lock:
+            if not found:
+                try:
+                    found.append(read_only(compute(i)))
+                finally:
+                    with self._lock:
+                        self._running.pop(i, None)
+                        if found and i not in self._arrays and self._bytes + found[0].nbytes <= CACHE_BYTES:
+                            self._arrays[i], self._bytes = found[0], self._bytes + found[0].nbytes
+            return found[0]
 
 
 def all_cached(shape: tuple[int, int, int]) -> bool:

@@ -139,7 +139,9 @@ def test_different_kernels_are_evaluated_side_by_side(wrap):
     assert slow.calls == 4 and all(np.array_equal(K, found[0]) for K in found)
 
 
-def test_threads_that_ask_for_one_kernel_at_once_share_its_evaluation():
+@every("room", [0, 10])
+def test_threads_that_ask_for_one_kernel_at_once_share_its_evaluation(room, monkeypatch):
+    monkeypatch.setattr(caching, "CACHE_BYTES", room * 8 * N**2)
     go = threading.Event()
 
     class Held(Slow):

@@ -17,9 +17,9 @@ from kernelopt.errors import (
     ParameterError,
     ShapeError,
 )
-from kernelopt.grams import caching
+from kernelopt.grams import as_grams, caching
 from tests.every import every
-from tests.grams.stacks import SIGNED, STACKS, Counting, N, V, X, near
+from tests.grams.stacks import KERNELS, SIGNED, STACKS, Counting, N, V, X, near
 from tests.problems import labels, points, solved, stack
 
 ARRAY = stack(N)
@@ -33,6 +33,12 @@ def test_magnitudes_bound_the_entries_of_indefinite_matrices():
     for each in (signed, signed.subset([-1]), signed.block([2, 0])):
         d = each.magnitudes
         assert (np.abs(np.asarray(each)) <= np.sqrt(d[:, :, None] * d[:, None]) * (1 + 1e-12)).all()
+
+
+def test_rank_bounds_are_known_from_shapes():
+    grams = ko.Grams.from_kernels([ko.linear(), ko.polynomial(2), ko.gaussian(1.0)], X[:, :1])
+    assert grams.rank_bounds == (1, 3, N)
+    assert ko.Grams.rank_one(V).rank_bounds == (1, 1, 1, 1)
 
 
 def test_a_factor_drops_eigenvalues_below_1e_11_and_keeps_those_above():
@@ -57,6 +63,34 @@ def test_eigenvectors_rebuild_the_matrix():
         ko.Grams.from_eigenvectors(SIGNED, rank=10)
     with pytest.raises(NotSymmetricError, match="K0"):
         ko.Grams.from_eigenvectors(np.triu(SIGNED))
+
+
+def test_cross_kernels():
+    new = points(3, seed=9)
+    grams = ko.Grams.from_kernels(KERNELS, X)
+    assert grams.cross(new) == pytest.approx(np.stack([k(new, X) for k in KERNELS]))
+    assert np.array_equal(ko.Grams.identity(N).cross(new), np.zeros((1, 3, N)))
+    for other in (ko.Grams.from_array(stack(N)), ko.Grams.rank_one(V)):
+        with pytest.raises(InputError, match=r"pass the \(m, n_new, N\) array"):
+            other.cross(new)
+
+
+def test_self_similarity():
+    new = points(3, seed=9)
+    grams = ko.Grams.from_kernels(KERNELS, X)
+    assert grams.self_similarity(new) == pytest.approx(np.stack([np.diag(k(new)) for k in KERNELS]))
+    assert np.array_equal(ko.Grams.identity(N).self_similarity(new), np.ones((1, 3)))
+    for other in (ko.Grams.from_array(stack(N)), ko.Grams.rank_one(V)):
+        with pytest.raises(InputError, match=r"need kernel functions, got Grams.*from_kernels"):
+            other.self_similarity(new)
+    with pytest.raises(ShapeError, match=r"X_new must have 3 columns, .* got shape \(3, 2\)"):
+        grams.self_similarity(new[:, :2])
+
+
+def test_as_grams_takes_both():
+    grams = ko.Grams.from_array(stack(N))
+    assert as_grams(grams) is grams
+    assert np.array_equal(np.asarray(as_grams(stack(N))), stack(N))
 
 
 def test_kernels_do_not_follow_the_points_they_were_given():
@@ -258,6 +292,17 @@ def test_round_off_below_1e_8_is_no_indefiniteness():
     assert L @ L.T == pytest.approx(np.diag([1.0, 1.0, 0.0]), abs=1e-12)
     with pytest.raises(NotPSDError):
         ko.Grams.from_array(np.diag([1.0, 1.0, -1e-7])[None]).factor(0)
+
+
+def test_no_kernels_and_no_points():
+    with pytest.raises(ShapeError, match="at least one kernel"):
+        ko.Grams.from_kernels([], X)
+    with pytest.raises(ShapeError, match="at least one point"):
+        ko.Grams.from_kernels([ko.linear()], [])
+    with pytest.raises(NotFiniteError, match="X must be finite"):
+        ko.Grams.from_kernels([ko.linear()], np.full((2, 2), np.nan))
+    with pytest.raises(ShapeError, match="V must have 2 dimension"):
+        ko.Grams.rank_one(np.ones(3))
 
 
 def test_a_stack_is_made_by_its_factories():

@@ -8,7 +8,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.errors import InputError, ParameterError, ShapeError
-from kernelopt.grams import ArrayStorage, IdentityStorage, RankOneStorage, join
+from kernelopt.grams import ArrayStorage, IdentityStorage, RankOneStorage, Storage, join
 from kernelopt.grams.evaluated import KernelStorage
 from tests.every import every
 from tests.grams.stacks import NEW, STACKS, Counting, N, V, X, check, lazy
@@ -120,6 +120,13 @@ def test_subsets_blocks_and_rows_that_cannot_be_are_refused(make, indices, messa
     for ask in (grams.subset, grams.block, *([] if nothing else [grams.rows])):
         with pytest.raises(ParameterError, match=message):
             ask(indices)
+    for ask, size in (
+        (grams.subset, len(grams)),
+        (grams.block, grams.n_points),
+        (grams.rows, grams.n_points),
+    ):
+        with pytest.raises(ParameterError, match=f"{ask.__name__}.*from zero"):
+            ask([size])
 
 
 def test_joined_stacks_are_their_parts_times_their_factors():
@@ -162,6 +169,48 @@ def test_the_parts_keep_what_a_joined_stack_evaluates():
         grams.combine(np.ones(7)), [grams.factor(i) for i in range(7)]
     assert sum(k.calls for k in counting) == 3
     assert grams.gram(1) is part.gram(1) and grams.factor(2) is part.factor(2)
+
+
+class Whole(Storage):
+    """Stands in for a part that must not be asked for a whole matrix."""
+
+    def block(self, rows):
+        raise AssertionError
+
+    def gram(self, i):
+        raise AssertionError
+
+    def combine(self, w):
+        return np.full(self.shape[1:], np.sum(w))
+
+    def _apply(self, a):
+        return np.full(self.shape[:2], 5.0)
+
+    def entries(self, i, j):
+        return np.full((len(self), len(i)), 7.0)
+
+    def factor(self, i):
+        return np.ones((self.n_points, 1))
+
+    def inner(self):
+        return np.full((len(self), len(self)), 11.0)
+
+    @property
+    def diagonals(self):
+        return np.full(self.shape[:2], 13.0)
+
+
+def test_each_question_goes_to_the_method_of_the_part():
+    grams = join([(2.0, ko.Grams(Whole(3, N))), (1.0, ko.Grams.identity(N))])
+    weights = np.array([1.0, 2, 3, 10])
+    assert np.array_equal(grams.combine(weights), np.full((N, N), 12.0) + 10 * np.eye(N))
+    assert grams.entries([0], [0])[:, 0].tolist() == [14, 14, 14, 1]
+    assert grams.factor(1) == pytest.approx(np.full((N, 1), 2**0.5))
+    plain = join([(1.0, ko.Grams(Whole(3, N))), (1.0, ko.Grams.identity(N))])
+    assert plain.forms(np.ones(N)).tolist() == [5 * N, 5 * N, 5 * N, N]
+    assert plain.traces.tolist() == [13 * N, 13 * N, 13 * N, N]
+    assert plain.inner()[3].tolist() == [13 * N, 13 * N, 13 * N, N]
+    assert plain.inner()[0].tolist() == [11, 11, 11, 13 * N]
 
 
 def test_joined_kernels_at_new_points():

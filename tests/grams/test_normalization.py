@@ -173,6 +173,24 @@ def test_spherical_diagonal_is_exactly_one_and_trace_is_the_number_of_points():
     assert grams.normalize("trace").traces == pytest.approx(np.full(len(KERNELS), float(N)))
 
 
+def test_spherical_is_the_normalized_kernel():
+    kernels = [ko.normalized(k) for k in KERNELS]
+    grams, same = ko.Grams.from_kernels(KERNELS, X).normalize("spherical"), ko.Grams.from_kernels(kernels, X)
+    assert np.asarray(grams) == pytest.approx(np.asarray(same))
+    assert grams.cross(X_NEW) == pytest.approx(same.cross(X_NEW))
+
+
+def test_two_points_worked_out_by_hand():
+    """Features 1 and 3: variance 1, mean 2, mean square 5."""
+    grams = ko.Grams.from_kernels([ko.linear()], [[1], [3]])
+    assert grams.normalize("multiplicative")[0].tolist() == [[1, 3], [3, 9]]
+    assert grams.center()[0].tolist() == [[1, -1], [-1, 1]]
+    assert grams.normalize("spherical")[0].tolist() == [[1, 1], [1, 1]]
+    assert grams.normalize("trace")[0] == pytest.approx(np.array([[1, 3], [3, 9]]) / 5)
+    assert grams.center().cross([[5]]).tolist() == [[[-3, 3]]]
+    assert grams.center().normalize("spherical").cross([[5], [0]]).tolist() == [[[-1, 1], [1, -1]]]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_normalising_forgets_the_scale(kind):
     scaled = ko.Grams.from_kernels([1e-9 * k for k in KERNELS], X).normalize(kind)
@@ -273,6 +291,15 @@ def test_scaled_matrices_are_kept_up_to_the_limit(monkeypatch):
     monkeypatch.setattr(caching, "CACHE_BYTES", 2 * 8 * N**2)
     assert [grams.gram(i) is grams.gram(i) for i in range(3)] == [True, True, False]
     assert np.array_equal(grams.gram(2), grams.gram(2))
+
+
+@every("kind", ["multiplicatve", "Spherical", "", None, 2, ["trace"], ("trace",)])
+def test_an_unknown_kind_is_refused_at_once(kind):
+    with pytest.raises(
+        ParameterError,
+        match=r"kind of Grams.* must be 'multiplicative', 'spherical' or 'trace', got .*Choose 'mult",
+    ):
+        ko.Grams.from_kernels(KERNELS, X).normalize(kind)
 
 
 # ------------------------------------------------------------------ inputs that must be refused

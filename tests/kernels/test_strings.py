@@ -70,6 +70,13 @@ def test_weighted_degree_is_the_sum_of_the_paper_and_semidefinite(data, L, d, sh
     assert np.linalg.eigvalsh(K)[0] >= -1e-12 * np.trace(K)
 
 
+def test_every_string_of_a_binary_alphabet_gives_a_semidefinite_matrix_at_every_shift():
+    X = [f"{i:06b}" for i in range(64)]
+    for shift in range(6):
+        values = np.linalg.eigvalsh(ko.weighted_degree(2, shift)(X))
+        assert values[0] >= -1e-12 * values[-1]
+
+
 def test_the_weights_of_the_shifts_have_a_symbol_of_at_least_one_half():
     # Rogosinski and Szegő: 1/2 + sum_{s=1}^{n} cos(s phi) / (s + 1) >= 0, with equality for n = 1 at phi = pi
     phi, symbol = np.linspace(0.0, np.pi, 2001), np.ones(2001)
@@ -166,6 +173,20 @@ def test_kernels_of_strings_and_of_numbers_are_not_mixed():
         ko.Grams.from_kernels([ko.spectrum(2), ko.linear()], WORDS)
     with pytest.raises(ShapeError, match="X must be an array of real numbers"):
         ko.Grams.from_kernels([ko.linear()], WORDS)
+
+
+@every(
+    "make",
+    [
+        lambda: ko.spectrum(0),
+        lambda: ko.spectrum(1.5),
+        lambda: ko.weighted_degree(0),
+        lambda: ko.weighted_degree(2, -1),
+    ],
+)
+def test_lengths_and_shifts_are_whole_numbers(make):
+    with pytest.raises(ParameterError, match="must be an integer"):
+        make()
 
 
 def test_repr_is_the_call():

@@ -188,6 +188,36 @@ def test_the_second_entry_is_chosen_by_the_decrease_and_not_by_the_slope():
     np.testing.assert_array_equal(a, [1.0, 0.0, -1.0])
 
 
+@pytest.mark.parametrize(
+    ("pivots", "start", "first"),
+    [
+        (smo_pairs, [-0.5, 0.5], [0.0, 0.0]),
+        (smo_pairs, [-0.25, 0.5], [0.0, 0.25]),
+        (smo_pairs, [-0.5, 0.25], [-0.25, 0.0]),
+        (coordinate_steps, [-0.5, 0.25], [0.0, 0.25]),
+        (coordinate_steps, [-0.25, 0.5], [-0.25, 0.0]),
+    ],
+)
+def test_a_pivot_stops_at_a_kink(pivots, start, first):
+    """K = I, y = (1, -1), eps = 0.2: the step to the optimum, 0.8 from zero, would jump over zero."""
+    curve = ko.epsilon_insensitive(5.0, 0.2).curve(np.array([1.0, -1.0]))
+    a = np.array(start)
+    pivots(np.eye(2), *curve[1:], a, a - curve.linear, 1e-9, 1)
+    np.testing.assert_array_equal(a, first)
+
+
+@cases
+@biases
+def test_the_gap_shrinks_from_point_to_point(case, bias):
+    """Every point that is yielded is in the dual domain, and the last bound is the best."""
+    K, y, loss = KERNELS["full rank"](N), case.y(N), case.loss(1.3)
+    found = list(smo_points(K, y, loss, bias, np.zeros(N)))
+    bounds = [lower_bound(K, alpha, y, loss) for alpha in found]
+    assert (np.diff(bounds) >= -1e-12 * max(1.0, abs(bounds[-1]))).all()
+    for alpha in found:
+        np.testing.assert_allclose(loss.project(alpha, y, bias), alpha, atol=1e-12)
+
+
 # ------------------------------------------------------------------------ large: scikit-learn
 
 
@@ -330,6 +360,16 @@ def test_the_pivots_keep_their_word(case, bias, kernel):
     assert violation(K, a, y, case.loss(1.3), bias) <= 1e-8 + 1e-9
     assert (lower <= a).all() and (a <= upper).all()
     assert not bias or a.sum() == pytest.approx(total, abs=1e-12)
+
+
+def test_no_pivots_are_made_at_the_optimum():
+    K, y = np.eye(2), np.array([1.0, -1.0])
+    curve = ko.hinge(3.0).curve(y)
+    a = y.copy()
+    g = K @ a - curve.linear
+    for pivots in (smo_pairs, coordinate_steps):
+        assert pivots(K, *curve[1:], a, g, 1e-12, 100) == 0.0
+        np.testing.assert_array_equal(a, y)
 
 
 @pytest.mark.parametrize("count", [0, 1, 4, 7])

@@ -7,6 +7,7 @@ The grid on which the predictions are calibrated, and the measured times, are in
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import ClassVar
@@ -93,6 +94,17 @@ def test_the_method_that_auto_takes_first(build, first):
     if formulation.problem.size_metrics.num_scalar_variables < 100 and first != "spectral-master":
         solution = formulation.solve()
         assert solution.method == first and solution.gap <= TOL
+
+
+def test_a_psd_variable_with_a_smooth_loss_is_not_refused():
+    """One method of three fits both: none of them may be left out by the size of the cone alone."""
+    formulation = near(60, fidelity="squared_frobenius", loss=ko.logistic(1.0))
+    assert set(chosen(formulation)) & {"mirror-descent", "exact"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ko.ConvergenceWarning)
+        solution = formulation.solve(time_limit=4.0)
+    assert solution.method in METHODS
+    assert np.isfinite(solution.gap)
 
 
 BUILDS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pydoc
 from inspect import Parameter, signature
+from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -46,6 +47,7 @@ def test_the_signature_lists_every_option_with_its_type(function, first):
         assert parameters[name].kind == Parameter.KEYWORD_ONLY
         assert parameters[name].annotation == annotation.__forward_arg__
         assert parameters[name].default is signature(ko.solve).parameters[name].default
+    assert set(get_type_hints(SolveOptions)) == set(OPTIONS)
     assert signature(function).return_annotation == "Solution"
     shown = pydoc.plain(pydoc.render_doc(function))
     assert all(f"{name}: " in shown for name in OPTIONS) and "**options:" not in shown

@@ -21,6 +21,9 @@ from kernelopt.language.learner import Learner
 from kernelopt.methods import describe, fallback
 from kernelopt.methods.selection import applicable
 from kernelopt.numerics import decompositions
+from kernelopt.structure import affine as reading
+from kernelopt.structure import attributes
+from kernelopt.structure.attributes import projected
 from tests.methods.test_limits import ball, near
 from tests.problems import points
 
@@ -115,6 +118,20 @@ def test_no_decomposition_is_started_that_would_take_longer_than_there_is_time(m
     assert ko.solve(near(8), "first-order-dual").status == "optimal"  # without a limit nothing is left out
 
 
+def test_zero_is_psd_without_a_decomposition(monkeypatch):
+    started, real = [], np.linalg.eigh
+    monkeypatch.setattr(np.linalg, "eigh", lambda M: started.append(len(M)) or real(M))
+    X = cp.Variable((4, 4), PSD=True)
+    assert not projected(X, np.zeros((4, 4))).any() and not started
+    np.testing.assert_allclose(projected(X, np.diag([1.0, -1, 2, 0])), np.diag([1.0, 0, 2, 0]), atol=1e-15)
+    assert started == [4]
+    monkeypatch.setattr(attributes, "SECONDS", decompositions.Seconds(pairs=1.0))
+    with running.Call(time_limit=50.0) as call:
+        projected(X, np.eye(4))
+        call.doing = "decomposed"
+    assert call.doing != "decomposed" and started == [4]
+
+
 def test_before_the_sample_no_machine_of_several_kernels_is_trained(monkeypatch):
     n, trained, real = 60, [], Learner.train
     monkeypatch.setattr(fallback, "PATIENCE", replace(fallback.PATIENCE, sample=20))
@@ -155,6 +172,30 @@ def test_a_limit_that_is_over_before_a_method_is_chosen_leaves_a_trained_machine
     with pytest.warns(ko.ConvergenceWarning, match="the time limit of 9 s"):
         solution = ko.solve(near(8), time_limit=9.0)
     assert solution.method == "none" and solution.alpha.any()
+
+
+def test_traces_parts_and_shapes_are_read_without_gradients(monkeypatch):
+    sizes, real = [], reading.unit_rows
+    X, x = cp.Variable((4, 4), PSD=True), cp.Variable(6)
+    expressions = [
+        cp.trace(X),
+        cp.vec(X[:3, :3], order="F"),
+        cp.vec(X, order="C"),
+        x[::2],
+        cp.reshape(x, (2, 3), order="C"),
+        cp.trace(X[1:, 1:]) - x[3],
+    ]
+    expected = [reading.affine_by_gradients(e) for e in expressions]
+    monkeypatch.setattr(reading, "affine_by_gradients", None)
+    monkeypatch.setattr(reading, "unit_rows", lambda e, size: sizes.append(e.size) or real(e, size))
+    reading.affine(cp.trace(X))
+    assert sizes == [4]  # a trace is read from the diagonal alone
+    for expression, wanted in zip(expressions, expected, strict=True):
+        found = reading.affine(expression)
+        np.testing.assert_array_equal(found.constant, wanted.constant)
+        assert set(found.matrices) == set(wanted.matrices)
+        for variable, matrix in wanted.matrices.items():
+            np.testing.assert_array_equal(found.matrices[variable].toarray(), matrix.toarray())
 
 
 def test_risks_of_one_kernel_have_equal_weights_before_the_first_point(ticks):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 import warnings
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from io import StringIO
 
 import cvxpy as cp
@@ -23,6 +25,7 @@ from kernelopt.conic.ladder import SolverAttempt, run_solver
 from kernelopt.errors import Stopped
 from kernelopt.learner import learn, learn_blocks, programs, single
 from kernelopt.methods.control import Control
+from kernelopt.methods.selection import METHODS
 from kernelopt.running import Call
 from tests.calls import at_once, endless
 from tests.every import every
@@ -95,8 +98,44 @@ SUITS = {
 }
 
 
+SHORT = {
+    "iterations": {"max_iterations": 2},
+    "chunks": {"max_chunks": 1, "chunk": 2},
+}
+
+
 def negated(problem):
     return cp.Problem(cp.Maximize(-problem.objective.args[0]), problem.constraints)
+
+
+@cache
+def optimum(name):
+    """Certified bounds of the optimum, 1e-6 apart."""
+    solution = ko.solve(SMALL[name](), "exact", tol=1e-6)
+    return solution.lower, solution.upper
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "end"),
+    [
+        (method, name, end)
+        for method, names in SUITS.items()
+        for name in names
+        for end, options in SHORT.items()
+        if set(options) <= set(METHODS[method].options())
+    ],
+)
+def test_the_bounds_of_a_short_call_contain_the_optimum(method, name, end):
+    known = optimum(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ko.ConvergenceWarning)
+        solution = ko.solve(SMALL[name](), method, **SHORT[end])
+    assert solution.lower <= known[1] and known[0] <= solution.upper
+    assert solution.certificate.feasible
+    attained, bound = solution.upper, solution.lower
+    if name == "ball, maximised":  # the sides change places
+        attained, bound = -solution.lower, -solution.upper
+    assert 0 <= bound <= attained < np.inf
 
 
 @every("error, said", [(KeyboardInterrupt, "interrupted"), (StopIteration, "the callback ended it")])
@@ -230,6 +269,18 @@ def test_control_c_in_the_certificate_keeps_the_point(monkeypatch):
         signal.raise_signal(signal.SIGINT)
 
 
+def test_a_second_control_c_waits_for_the_answer_to_the_first():
+    control = Control(1e-5)
+    with control.running("none"):
+        raise KeyboardInterrupt
+    try:
+        signal.raise_signal(signal.SIGINT)  # nothing happens
+    finally:
+        control.close()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
 def test_a_second_control_c_may_come_while_the_limit_of_threads_is_lifted(monkeypatch):
     lift, lifted = threads._LIMITS.remove, []
 
@@ -267,6 +318,21 @@ def test_the_training_of_a_machine_can_be_ended(loss, n, error):
         learn(K, labels(n), loss, True)
     with at_once(error), pytest.raises(error):
         learn_blocks(list(kernels(n, 2)), labels(n), loss, True, np.inf)
+
+
+@pytest.mark.parametrize("loss", [ko.hinge(), ko.logistic()], ids=repr)
+def test_a_machine_inside_a_call_is_the_same_machine(loss):
+    Ks, y = list(kernels(40, 2)), labels(40)
+
+    def machines():
+        return learn(Ks[0], y, loss, True), learn_blocks(Ks, y, loss, True, 3.0)
+
+    outside = machines()
+    with endless():
+        inside = machines()
+    for one, other in zip(outside, inside, strict=True):
+        assert one.value == other.value
+        np.testing.assert_array_equal(one.alpha, other.alpha)
 
 
 def test_training_starts_no_compilation_for_which_the_time_is_too_short(monkeypatch):
@@ -353,6 +419,21 @@ def test_a_terminal_shows_what_is_done(monkeypatch):
     ko.solve(free(24), "exact")  # the terminal is written to every tenth of a second
     assert "exact: CLARABEL" in out.getvalue()
     assert "certifying" in out.getvalue()
+
+
+def test_a_line_waits_until_the_call_has_taken_a_while(monkeypatch):
+    """The line is set before the solver starts, and shown while it works."""
+    out = StringIO()
+    monkeypatch.setattr(running, "QUIET", 0.2)
+    monkeypatch.setattr("rich.console.Console", lambda **_: Console(file=out, force_terminal=True, width=100))
+    control = Control(1e-5)
+    control.show("exact: CLARABEL")
+    control.check()
+    assert out.getvalue() == ""
+    time.sleep(0.25)
+    control.check()
+    control.close()
+    assert "exact: CLARABEL" in out.getvalue()
 
 
 # ------------------------------------------------------------------------------- two threads

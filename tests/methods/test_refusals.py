@@ -11,7 +11,7 @@ import pytest
 import kernelopt as ko
 from kernelopt.conic.ladder import SolverAttempt, check_taken, refused_option
 from tests.every import every
-from tests.methods.cases import KS, Y, learning, weights
+from tests.methods.cases import KS, N, Y, learning, weights
 from tests.problems import labels, points, solved
 
 # -------------------------------------------------------------------------------------------- refusals
@@ -209,6 +209,15 @@ def test_a_hard_margin_on_inseparable_data_is_infeasible_with_proof(data, bias):
     for K in Ks:
         assert np.abs(K @ alpha).max() <= 2e-5
         assert alpha @ K @ alpha <= 1e-9
+
+
+def test_a_hard_margin_on_separable_data_is_solved():
+    X = points(N)
+    problem = hard([X @ X.T + 2.0, np.exp(-((X[:, None] - X[None]) ** 2).sum(2))], Y)
+    solution = ko.solve(problem)
+    assert solution.gap <= 1e-5
+    assert (Y * solution.decision_function()).min() >= 1 - 1e-5
+    assert solution.margin == pytest.approx((2 * solution.value) ** -0.5)
 
 
 def test_a_barely_separable_hard_margin_is_warned_of():

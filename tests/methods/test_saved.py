@@ -182,6 +182,11 @@ def test_any_problem_that_is_built_again_is_proved_at_the_saved_point(path):
         ko.certify(ball(FORMS["subset"], ko.hinge()), saved)
 
 
+def test_a_solution_without_its_problem_predicts(path):
+    model = ko.load(replace(solved("plain"), problem=None).save(path))
+    assert model.decision_function(Z).shape == (5,)
+
+
 def test_predictions_of_other_shapes_are_refused(path):
     points, array = (ko.load(solved(form).save(path)) for form in ("plain", "array"))
     with pytest.raises(ko.errors.ShapeError, match=r"X_new must have 3 columns.*shape \(5, 2\)"):

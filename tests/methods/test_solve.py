@@ -125,6 +125,18 @@ def test_the_multiplier_of_a_matrix_inequality(grams, kind):
     np.testing.assert_allclose(residual, 0, atol=2e-4)
 
 
+@free_sign_stacks
+def test_the_multiplier_has_the_shape_of_the_kernel_beside_its_own_risk(grams):
+    """The risk of K asks for K >> 0 too, so the multiplier is shared: only part of it is the user's."""
+    mu = weights(len(grams), symmetric=False)
+    K = ko.combine(mu, grams)
+    positive = (K >> 0).set_label("psd")
+    solution = ko.solve(cp.Problem(cp.Minimize(ko.risk(K, Y, ko.hinge())), [positive, ko.trace(K) == N]))
+    assert solution.gap <= 1e-5
+    assert positive.dual_value.shape == (N, N)
+    assert np.linalg.eigvalsh(positive.dual_value)[0] >= -1e-6
+
+
 def test_solving_twice_gives_the_same_and_does_no_harm_to_ordinary_solves():
     problem, _, risk = learning()
     plain = solved(problem)
@@ -235,6 +247,26 @@ def test_the_fields_of_a_solution_are_consistent():
     assert "optimal by exact (CLARABEL)" in str(solution) and "optimum" in str(solution)
 
 
+def test_every_certified_point_is_reported():
+    seen = []
+    problem, _, _ = learning()
+    solution = ko.solve(problem, callback=seen.append)
+    assert len(seen) == len(solution.history)
+    assert all({"solver", "status", "certificate"} <= set(call) for call in seen)
+    assert seen[-1]["certificate"].gap == solution.gap
+    assert seen[-1]["solver"] == solution.solver
+
+
+def test_rungs_are_walked_until_the_tolerance_is_met():
+    problem, _, _ = learning()
+    with pytest.warns(ko.ConvergenceWarning, match="1e-17"):
+        solution = ko.solve(problem, "exact", tol=1e-17)
+    assert len(solution.history) > 1
+    assert solution.status == "inaccurate" and problem.status == cp.OPTIMAL_INACCURATE
+    widths = [upper - lower for _, lower, upper in solution.history]
+    assert solution.upper - solution.lower == pytest.approx(min(widths), abs=1e-15)
+
+
 # ------------------------------------------------------------------------------------------ uniqueness
 
 
@@ -317,6 +349,18 @@ def test_a_risk_of_weight_zero_costs_nothing(kind):
     solution = ko.solve(problem)
     assert solution.gap <= 1e-5
     np.testing.assert_allclose(mu.value, 1, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "loss", [ko.hinge(), ko.squared_hinge(C=2.0), ko.logistic(), ko.hard_margin()], ids=repr
+)
+def test_a_fixed_kernel_is_an_ordinary_machine(loss):
+    risk = ko.risk(KS[0], Y, loss)
+    solution = ko.solve(cp.Problem(cp.Minimize(risk)))
+    assert solution.gap <= 1e-5
+    assert solution.value == pytest.approx(float(risk.value), rel=1e-5)
+    np.testing.assert_allclose(solution.kernel, KS[0])
+    assert solution.decision_function().shape == (N,)
 
 
 # --------------------------------------------------------------------------------------- fixed kernels

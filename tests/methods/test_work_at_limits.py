@@ -18,18 +18,23 @@ from kernelopt.certificates.conic import proofs
 from kernelopt.certificates.conic.cones import cone_program
 from kernelopt.certificates.conic.dual_cones import LocalMetric
 from kernelopt.certificates.conic.proofs import solved_normal_equations
+from kernelopt.certificates.lower.minorants import minorants
 from kernelopt.conic import calls, process
 from kernelopt.errors import InsufficientMemoryError
 from kernelopt.grams import stored
 from kernelopt.language.learner import Learner
+from kernelopt.learner import programs
+from kernelopt.losses import Loss
 from kernelopt.methods import CuttingPlane, fallback, results
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Outcome
 from kernelopt.methods.selection import applicable
 from kernelopt.methods.sizing import CLOSED_SECONDS
-from kernelopt.numerics.decompositions import SECONDS, Seconds
+from kernelopt.numerics.decompositions import SECONDS, Seconds, eigenvalues
 from kernelopt.running import Call
+from kernelopt.structure import units
 from kernelopt.structure.combined import coordinates
+from kernelopt.structure.learning import read_parts
 from kernelopt.structure.nearness import is_orthonormal
 from kernelopt.structure.structure import Structure
 from tests.methods.test_limits import near
@@ -44,6 +49,27 @@ def spectra(n=12, m=2):
     return similarity.restricted_spectral(
         S + S.transpose(0, 2, 1), y, rho=0.5, trace=1.0, fidelity="squared_frobenius"
     )
+
+
+def at_equal_weights(formulation):
+    structure = Structure(formulation.problem)
+    for variable in structure.variables:
+        variable.save_value(np.full(variable.size, 1 / variable.size))
+    return structure
+
+
+def test_a_minorant_of_several_kernels_forms_no_kernel(monkeypatch):
+    structure = at_equal_weights(spectra())
+    alpha = np.random.default_rng(1).uniform(0, 0.5, 12) * structure.risks[0].learner.y
+    K = [np.asarray(kernel.value) for kernel in structure.risks[0].kernels]
+    monkeypatch.setattr(stored.RankOneStorage, "combine", None)
+    (below,) = minorants(structure, [alpha])
+    point = {v.id: v.value for v in structure.variables}
+    feasible = structure.risks[0].loss.project(alpha, structure.risks[0].learner.y, True)
+    gains = structure.risks[0].loss.dual_value(feasible, structure.risks[0].learner.y)
+    squares = np.array([feasible @ each @ feasible for each in K])
+    found = below.constant.mid + sum(slope.mid @ np.ravel(point[v.id]) for v, slope in below.slopes.items())
+    assert found == pytest.approx(gains - np.sqrt(squares).sum() ** 2 / 2, rel=1e-9)
 
 
 def test_a_product_of_large_matrices_is_not_begun_without_the_time_for_it(monkeypatch):
@@ -90,6 +116,29 @@ def test_orthonormal_vectors_are_known_by_images_of_vectors():
     assert not is_orthonormal(V)
 
 
+def test_the_unit_of_a_risk_is_read_from_few_of_many_kernels(monkeypatch):
+    evaluated, real = [], Loss.primal
+    monkeypatch.setattr(Loss, "primal", lambda self, *a: evaluated.append(0) or real(self, *a))
+    found = units.units(Structure(spectra(n=40).problem))
+    assert len(evaluated) == 2 + 1  # of f = 0 and of two kernels of forty matrices each
+    assert found.risks[0].value > 0
+
+
+def test_the_programme_of_a_machine_is_compiled_only_where_there_is_time(monkeypatch):
+    compiled, real = [], cp.Problem.get_problem_data
+    monkeypatch.setattr(
+        cp.Problem, "get_problem_data", lambda self, *a, **k: compiled.append(self) or real(self, *a, **k)
+    )
+    factors, y = [np.eye(4), 2 * np.eye(4)], np.array([1.0, -1, 1, -1])
+    with monkeypatch.context() as slow:
+        slow.setattr(programs, "DENSE_ENTRY", 10.0)
+        with closing(Call(time_limit=100.0)) as call, call:
+            programs.dual_program(factors, y, ko.hinge(), True, np.inf)
+        assert not compiled
+    programs.dual_program(factors, y, ko.hinge(), True, np.inf)
+    assert compiled
+
+
 def test_the_normal_equations_are_formed_only_where_there_is_time(monkeypatch):
     rng = np.random.default_rng(0)
     problem = cp.Problem(cp.Minimize(0), [rng.normal(size=(9, 6)) @ cp.Variable(6) <= 1])
@@ -99,6 +148,17 @@ def test_the_normal_equations_are_formed_only_where_there_is_time(monkeypatch):
     with closing(Call(time_limit=10.0)) as call, call:
         made.append(solved_normal_equations(sp.csr_array(program.A), LocalMetric(program, np.ones(9))))
     assert not made
+
+
+def test_squares_of_variables_of_any_sign_are_no_powers_and_are_not_read(monkeypatch):
+    monkeypatch.setattr("kernelopt.structure.powers.affine", None)
+    objective = cp.Minimize(cp.sum_squares(cp.Variable((3, 3), PSD=True) - np.eye(3)))
+    assert read_parts(Structure(cp.Problem(objective))) is None
+
+
+def test_the_eigenvalues_of_zero_take_no_decomposition(monkeypatch):
+    monkeypatch.setattr(np.linalg, "eigvalsh", None)
+    assert not eigenvalues(np.zeros((4, 4))).any()
 
 
 def test_seconds_are_reserved_for_the_certificate_of_a_learned_matrix():

@@ -34,10 +34,11 @@ from tests.validation.careless import (
     Call,
     M,
     N,
+    Series,
     records,
     value_of,
 )
-from tests.validation.public_calls import GRAMS, HINGE, K0, KERNELS, KS, E, V, X, Y, learning, transduced
+from tests.validation.public_calls import GRAMS, HINGE, K0, KERNELS, KS, E, V, W, X, Y, learning, transduced
 
 # These solve a problem at each call: an argument meets one of the forms, whose turn it is.
 SOLVING = (
@@ -231,7 +232,36 @@ def test_the_ellipsoid_is_copied():
 
 
 SILENT = {
-    "complex kernel": (lambda: ko.risk(K0 + 1e-3j, Y, HINGE), "K must be .* got .*complex.*Take .real"),
+    "complex kernel": (
+        lambda: ko.risk(K0 + 1e-3j, Y, HINGE),
+        "K must be .* real numbers, got .*complex.*Take .real",
+    ),
+    "a word for a flag": (
+        lambda: ko.risk(K0, Y, HINGE, bias="no"),
+        "bias must be True or False, got 'no'",
+    ),
+    "dates for targets": (
+        lambda: ko.risk(K0, np.full(N, np.datetime64("2020-01-01")), ko.squared()),
+        "y .*datetime64.*first date",
+    ),
+    "masked grams": (
+        lambda: as_grams(np.ma.masked_less(KS, 0.1)),
+        "grams must have no masked entries, got [0-9]+",
+    ),
+    "no X": (lambda: ko.Grams.from_kernels([ko.linear()], []), "X must hold at least one point"),
+    "p a parameter": (
+        lambda: ko.lp_ball(W, cp.Parameter(value=2)),
+        "p must be a positive number, got Parameter",
+    ),
+    "p a Series": (lambda: ko.lp_ball(W, Series([2.0])), "p must be a positive number, got .*Series"),
+    "p an array": (
+        lambda: ko.lp_ball(W, np.array([1.5, 2.0])),
+        "p must be a positive number, got .*ndarray",
+    ),
+    "norm a word": (
+        lambda: ko.risk(K0, Y, HINGE, norm="2"),
+        r"norm must be a positive number, got '2' \(str\)",
+    ),
     "records": (
         lambda: ko.Grams.from_kernels([ko.linear()], records(X)),
         "X must be .*real numbers.*structured",

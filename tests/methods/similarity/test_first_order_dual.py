@@ -187,6 +187,27 @@ def test_the_programmes_are_ordered_at_sixty_points(fidelity):
     assert fidelity == "l1" or values["EMKL"].lower <= values["REKL"].upper
 
 
+@fidelities
+def test_one_kernel_per_similarity_is_one_kernel_for_one(fidelity):
+    single, several = (
+        learning(form, fidelity, n=20, m=1)[0].solve(METHOD).value for form in ("ESKL", "EMKL")
+    )
+    assert several == pytest.approx(single, rel=2e-5)
+
+
+@every("form, fidelity", in_turn("squared_frobenius"))
+def test_values_scale(form, fidelity):
+    """v(cS, c tau, C / c, rho c^(-1-d)) = v(S, tau, C, rho) / c, d = 2 for squares and 1 otherwise."""
+    S, y = digits(30)
+    c, d = 100.0, 2 if fidelity == "squared_frobenius" else 1
+    rho = price(form, fidelity)
+    plain = FORMS[form](S, y, C=1.0, rho=rho, trace=30.0, fidelity=fidelity).solve(METHOD)
+    scaled = FORMS[form](
+        c * S, y, C=1.0 / c, rho=rho * c ** (-1 - d), trace=c * 30.0, fidelity=fidelity
+    ).solve(METHOD, tol=1e-5 * min(1.0, plain.value / c))
+    assert c * scaled.value == pytest.approx(plain.value, rel=3e-5)
+
+
 # --------------------------------------------------------------------------------- hard inputs
 
 
