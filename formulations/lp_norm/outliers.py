@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cached_property
 from operator import itemgetter
 from typing import Any
@@ -17,6 +18,8 @@ from formulations.numbers import numbers
 from kernelopt.extend import FLOOR_SHARE, Array, Ball, BoundedProblem, norms
 
 ROUND_OFF = 1e-15  # by which rounding may move a projection out of its set: some units in the last place
+ROUNDS = 12  # of training, at most: the weights settle after a few
+ENOUGH = 1e-7  # relative gap at which training ends: small beside the default tolerance 1e-5
 TIES = 1e-9  # nu n counts as an integer if it differs from one by at most this
 TINY = np.finfo(float).tiny  # keeps the quotient of two sizes finite where the divisor vanishes
 
@@ -85,10 +88,11 @@ class Outliers(BoundedProblem):
         """Return bounds from any weight vectors and any multiplier of the fit.
 
         * lower: :meth:`below`, at alpha moved into its set;
-        * upper: :meth:`above`, at w times its best factor and with its best rho, or at the machine of alpha
-          with the weights of Proposition 2 for w.
+        * upper: :meth:`above`, at w times its best factor and with its best rho.
 
-        Both are moved outward by their rounding errors.
+        Both are moved outward by their rounding errors. While they are not near each other, the machine is
+        trained at the weights of Proposition 2 for w, and the bounds are computed at that machine. These are
+        steps of Algorithm 1 of the paper, which do not increase the value.
         """
         variables = {v.name(): v for v in self.variables()}
         names = [f"w{m}" for m in self.data.used]
@@ -97,11 +101,14 @@ class Outliers(BoundedProblem):
         w = w / max(float(np.abs(w).max(initial=0.0)), TINY)
         with np.errstate(all="ignore"):  # numbers that overflow give no bound
             alpha = self.in_set(multipliers.get("fit"))
-            lengths = np.array([np.linalg.norm(part) for part in self.parts(w)])
-            theta = norms.minimizing_weights(lengths, ball_exponent(self.r))[self.owners]
-            lower = self.below(alpha)
-            trained = theta * (self.L.T @ alpha) if w.any() else w
-            value, w, z, rho = min(self.above(w), self.above(trained), key=itemgetter(0))
+            lower, best = self.below(alpha), self.above(w)
+            trained = best[1]
+            for _ in range(ROUNDS):
+                if not trained.any() or best[0] - lower <= ENOUGH * abs(best[0]):
+                    break
+                alpha, trained = self.trained(trained)
+                lower, best = max(lower, self.below(alpha)), min(best, self.above(trained), key=itemgetter(0))
+        value, w, z, rho = best
         point = dict(zip(names, self.parts(w), strict=True)) | {"z": z, "rho": np.asarray(rho)}
         return ko.Certificate(
             float(lower * self.unit),
@@ -173,6 +180,22 @@ class Outliers(BoundedProblem):
             if (Ball(mixed.max()) * self.most - Ball(mixed).sum()).above <= 0:
                 return mixed
         return np.full(self.data.n, equal)
+
+    def trained(self, w: Array) -> tuple[Array, Array]:
+        """Return alpha and w of the fixed kernel sum_m theta_m K_m, theta from the lengths of w."""
+        from sklearn.svm import OneClassSVM
+
+        lengths = np.array([np.linalg.norm(part) for part in self.parts(w)])
+        theta = norms.minimizing_weights(lengths, ball_exponent(self.r))[self.owners]
+        alpha = np.ones(self.data.n)
+        if self.most < alpha.size:  # otherwise equal weights are the only ones
+            machine = OneClassSVM(kernel="precomputed", nu=self.share, tol=1e-8, max_iter=100_000)
+            with warnings.catch_warnings():  # at the last step the bounds belong to its alpha
+                warnings.simplefilter("ignore")
+                machine.fit(self.L * theta @ self.L.T)
+            alpha[:] = np.bincount(machine.support_, machine.dual_coef_[0], alpha.size)
+        alpha = self.in_set(self.unit * alpha / alpha.sum())
+        return alpha, theta * (self.L.T @ alpha)
 
 
 def unit_of(data: MultipleKernelData) -> float:
