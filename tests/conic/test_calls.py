@@ -8,6 +8,7 @@ import threading
 import time
 import warnings
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import cvxpy as cp
@@ -16,6 +17,7 @@ import pytest
 
 import kernelopt as ko
 from kernelopt.certificates.boxes import known_boxes
+from kernelopt.certificates.conic import multipliers
 from kernelopt.certificates.conic.cones import cone_program
 from kernelopt.certificates.conic.multipliers import conic_bound
 from kernelopt.certificates.conic.stated import without_attributes
@@ -229,7 +231,12 @@ def test_a_bound_by_multipliers_can_be_ended_and_keeps_what_it_found():
         conic_bound(plain, problem.variables(), boxes, found=[])
 
 
-def test_the_best_bound_survives_a_call_that_ends_later():
+def test_the_best_bound_survives_a_call_that_ends_later(monkeypatch):
+    """The second solve of a tilted problem is ended: the bound of the first stands."""
+    unmet = replace(
+        multipliers.SETTINGS, sufficient_gap=-1.0
+    )  # no bound is good enough: all tilts are solved
+    monkeypatch.setattr(multipliers, "SETTINGS", unmet)
     problem, found = distance(), []
     boxes = known_boxes(ko.Structure(problem))
 
