@@ -181,6 +181,22 @@ def test_a_failed_evaluation_is_told_to_each_thread_and_not_kept():
     ask(0)
 
 
+def test_a_kernel_may_be_asked_for_after_ctrl_c():
+    """An evaluation that was cut off keeps neither this thread nor another waiting."""
+
+    class Interrupted(Slow):
+        def gram(self, A, B):
+            if not self.calls:
+                self.calls += 1
+                raise KeyboardInterrupt
+            return super().gram(A, B)
+
+    grams = ko.Grams.from_kernels([Interrupted()], X)
+    with pytest.raises(KeyboardInterrupt):
+        grams.gram(0)
+    assert all(np.array_equal(K, ko.linear()(X)) for K in together(lambda k: grams.gram(0)))
+
+
 def test_the_bytes_that_are_kept_are_counted_right(monkeypatch, quick_switches):
     monkeypatch.setattr(caching, "CACHE_BYTES", 3 * 8 * N**2)
     for _ in range(20):
@@ -358,6 +374,9 @@ def test_what_a_stack_hands_out_cannot_change_it(make):
         "rows": lambda: grams.rows(slice(None)),
         "combined": lambda: grams.combine(np.ones(len(grams))),
         "vectorized": lambda: grams.vectorized(),
+        "inner": lambda: grams.inner(),
+        "entries": lambda: grams.entries(np.array([0, 1]), np.array([0, 1])),
+        "forms": lambda: grams.forms(np.ones(N)),
         "block": lambda: grams.block(slice(0, 4))[0],
         "subset": lambda: grams.subset([0])[0],
         "row": lambda: grams[0][0],

@@ -351,6 +351,9 @@ def test_a_risk_of_weight_zero_costs_nothing(kind):
     np.testing.assert_allclose(mu.value, 1, atol=1e-3)
 
 
+# --------------------------------------------------------------------------------------- fixed kernels
+
+
 @pytest.mark.parametrize(
     "loss", [ko.hinge(), ko.squared_hinge(C=2.0), ko.logistic(), ko.hard_margin()], ids=repr
 )
@@ -361,9 +364,6 @@ def test_a_fixed_kernel_is_an_ordinary_machine(loss):
     assert solution.value == pytest.approx(float(risk.value), rel=1e-5)
     np.testing.assert_allclose(solution.kernel, KS[0])
     assert solution.decision_function().shape == (N,)
-
-
-# --------------------------------------------------------------------------------------- fixed kernels
 
 
 # -------------------------------------------------------------------------------------------- extremes

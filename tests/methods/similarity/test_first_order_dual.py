@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 import kernelopt as ko
 from formulations import similarity
 from tests.every import every
-from tests.problems import labels, solved, targets
+from tests.problems import labels, sample_weights, solved, targets
 
 FORMS = {
     "ESKL": similarity.single_kernel,
@@ -255,13 +255,45 @@ def test_norms_of_nothing_at_all(form, trace, kind):
     assert formulation.solve(METHOD, tol=1e-4).status == "optimal"
 
 
-def near(loss, y, B, price, totals, tol=1e-6):
-    """Kernels near matrices B_i by squares, with a given or a free trace each, without an intercept."""
+def near(loss, y, B, price, totals, tol=1e-6, bias=False):
+    """Kernels near matrices B_i by squares, with a given or a free trace each."""
     K = [cp.Variable((len(b), len(b)), PSD=True) for b in B]
-    risk = ko.risk(K, y, loss, bias=False, norm=np.inf)
+    risk = ko.risk(K, y, loss, bias=bias, norm=np.inf)
     squares = cp.sum([cp.sum_squares(k - b) for k, b in zip(K, B, strict=True)])
     fixed = [cp.trace(k) == total for k, total in zip(K, totals, strict=True) if total is not None]
     return K, ko.solve(cp.Problem(cp.Minimize(risk + price * squares), fixed), METHOD, tol=tol)
+
+
+NEAR = {  # loss, targets, price of the squares, traces and intercept
+    "traces and none": (ko.hinge, labels, 0.3, [2.0, None, 6.0], True),
+    "any trace": (ko.squared, targets, 0.3, [None] * 3, True),
+    "no intercept": (ko.squared_hinge, labels, 0.3, [3.0, 5.0], False),
+    "close to B": (ko.hinge, labels, 30.0, [3.0, 5.0], True),
+    "far from B": (ko.hinge, labels, 1e-3, [3.0, 5.0], True),
+    "large C": (lambda C: ko.hinge(40 * C), labels, 0.3, [3.0, 5.0], True),
+    "small trace": (ko.hinge, labels, 0.3, [0.2, 0.3], True),
+}
+
+
+@every("loss, outcomes, price, totals, bias", NEAR.values(), ids=NEAR)
+def test_kernels_near_indefinite_matrices_of_any_trace_have_the_exact_optimum(
+    loss, outcomes, price, totals, bias
+):
+    A = np.random.default_rng(len(totals)).normal(size=(len(totals), 8, 8)) + 1.5 * np.eye(8)
+    A[1] = np.outer(A[1, 0], A[1, 0]) / 2
+    B, C = (A + A.transpose(0, 2, 1)) / 2, 1.3 * sample_weights(8)
+    _, solution = near(loss(C), outcomes(8), B, price, totals, 1e-7, bias)
+    exact = ko.solve(solution.problem, "exact", tol=1e-6)
+    assert solution.status == "optimal" and solution.gap <= 1e-7
+    for _, low, high in solution.history:
+        assert low <= exact.upper + 1e-12 * abs(high) and exact.lower <= high + 1e-12 * abs(high)
+
+
+def test_equal_halves_of_a_kernel_are_equal():
+    """Two copies of B with half of the trace each."""
+    A = np.random.default_rng(1).normal(size=(9, 9))
+    K, _ = near(ko.hinge(C=2.0), labels(9), [A + A.T] * 2, 0.5, [4.0, 4.0], 1e-10, True)
+    assert K[0].value == pytest.approx(K[1].value, abs=1e-3)
 
 
 @every("form, fidelity, most", zip(FORMS, ["l1", "squared_frobenius", "frobenius"], [70, 8, 16], strict=True))
