@@ -110,8 +110,8 @@ def offset(solved: ko.Formulation) -> tuple[Array, float] | None:
     (fit,) = problem.constraints
     if fit.dual_value is None:
         return None
-    alpha = problem.in_set(fit.dual_value)
-    alpha /= alpha.sum()
+    (_, alpha), _ = problem.proved({v.id: v.value for v in problem.variables()}, fit.dual_value)
+    alpha = alpha / alpha.sum()
     return alpha, -threshold(np.asarray(solved.kernel.value) @ alpha, problem.share)
 
 

@@ -96,19 +96,7 @@ class Outliers(BoundedProblem):
         """
         variables = {v.name(): v for v in self.variables()}
         names = [f"w{m}" for m in self.data.used]
-        blocks = [variables[name] for name in names]
-        w = np.concatenate([np.zeros(0), *(numbers(values.get(v.id), v.size) for v in blocks)])
-        w = w / max(float(np.abs(w).max(initial=0.0)), TINY)
-        with np.errstate(all="ignore"):  # numbers that overflow give no bound
-            alpha = self.in_set(multipliers.get("fit"))
-            lower, best = self.below(alpha), self.above(w)
-            trained = best[1]
-            for _ in range(ROUNDS):
-                if not trained.any() or best[0] - lower <= ENOUGH * abs(best[0]):
-                    break
-                alpha, trained = self.trained(trained)
-                lower, best = max(lower, self.below(alpha)), min(best, self.above(trained), key=itemgetter(0))
-        value, w, z, rho = best
+        (lower, _), (value, w, z, rho) = self.proved(values, multipliers.get("fit"))
         point = dict(zip(names, self.parts(w), strict=True)) | {"z": z, "rho": np.asarray(rho)}
         return ko.Certificate(
             float(lower * self.unit),
@@ -119,6 +107,26 @@ class Outliers(BoundedProblem):
             floor=FLOOR_SHARE * self.size,
             source="one-class learning in the nu form has no risk",
         )
+
+    def proved(
+        self, values: dict[int, Any], fit: Any
+    ) -> tuple[tuple[float, Array], tuple[float, Array, Array, float]]:
+        """Return the best lower bound over u with its alpha, and the best of :meth:`above`, of `bounds`."""
+        variables = {v.name(): v for v in self.variables()}
+        blocks = [variables[f"w{m}"] for m in self.data.used]
+        w = np.concatenate([np.zeros(0), *(numbers(values.get(v.id), v.size) for v in blocks)])
+        w = w / max(float(np.abs(w).max(initial=0.0)), TINY)
+        with np.errstate(all="ignore"):  # numbers that overflow give no bound
+            alpha = self.in_set(fit)
+            proof, best = (self.below(alpha), alpha), self.above(w)
+            trained = best[1]
+            for _ in range(ROUNDS):
+                if not trained.any() or best[0] - proof[0] <= ENOUGH * abs(best[0]):
+                    break
+                alpha, trained = self.trained(trained)
+                proof = max(proof, (self.below(alpha), alpha), key=itemgetter(0))
+                best = min(best, self.above(trained), key=itemgetter(0))
+        return proof, best
 
     @property
     def size(self) -> float:
