@@ -1,8 +1,8 @@
-"""The public names for authors of losses, kernels, fidelities, methods and formulations, in packages.
+"""The public names for authors of losses, kernels, fidelities, sets, methods and formulations, in packages.
 
 Everything that such a package needs is here, in `kernelopt.errors`, in `kernelopt.testing` for its tests, or
 in `kernelopt` itself; other modules may change. A package names what it adds in its entry points. Then
-`kernelopt list` shows it, and "auto" tries its methods. CONTRIBUTING.md has the steps.
+`kernelopt list` shows all but sets, and "auto" tries its methods. CONTRIBUTING.md has the steps.
 
 ======================== =========================== ==============================================
 added                    is                          group of entry points
@@ -38,8 +38,8 @@ given lengths. `Ball` is an array with a radius, whose operations bound their ro
 `register_method` adds a method
 that is in no package; `check_method` tests it.
 
-**A set** whose support function is known states `recognise`, `support` and `multiplier`. Then certificates
-bound problems over it in closed form, beside the sets and prices of other variables.
+**A set** whose support function is known states `recognise`, `support`, `multipliers` and `start`. Then
+certificates bound problems over it in closed form, beside the sets and prices of other variables.
 
 **A formulation** is a function that returns a `Formulation`, with its dual and, where the paper prints some,
 a `Programme` each; an `Entry` puts it into the catalogue, a `Planted` problem has a known optimum. A problem

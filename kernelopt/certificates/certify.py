@@ -70,7 +70,7 @@ def certify(
     weights : array, optional
         The value of the variable, for problems with one variable outside their risks.
     alpha : array of shape (n,), or one per risk, optional
-        Signed dual variables; by default the better of `risk.alpha`, set by the last solve, and the dual
+        Signed dual variables; by default the better of `risk.alpha`, set by `kernelopt.solve`, and the dual
         variables of the machines at the candidate's kernels. After a solve the bound by duality at any
         candidate is therefore as good as the bound of the solve, until ``risk.alpha = None`` deletes its
         dual variables.

@@ -67,7 +67,11 @@ def test_an_array_that_is_averaged_is_copied_and_not_written_to(monkeypatch):
 
 @pytest.mark.parametrize("dtype", TYPES, ids=["double", "single"])
 @pytest.mark.parametrize("n", ORDERS)
-def test_the_pass_finds_the_row_maxima_and_every_asymmetric_or_infinite_entry(n, dtype):
+@pytest.mark.parametrize("compiled_from", [0, np.inf], ids=["compiled", "numpy"])
+def test_the_pass_finds_the_row_maxima_and_every_asymmetric_or_infinite_entry(
+    compiled_from, n, dtype, monkeypatch
+):
+    monkeypatch.setattr(given, "COMPILED_ENTRIES", compiled_from)
     K = symmetric(n, dtype)
     assert np.array_equal(as_stack(K[None]).largest_entries[0], np.abs(K).max(axis=1))
     for i, j in positions(n):
