@@ -189,7 +189,7 @@ PLAIN = {
 
 def near(expression):
     """The fidelity that an expression states."""
-    ((weights, e),) = weighted_terms(expression)
+    ((weights, e),) = weighted_terms(expression, np.ones(1))
     return read_fidelity(weights, e)
 
 

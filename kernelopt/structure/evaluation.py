@@ -224,7 +224,7 @@ def sum_of_magnitudes(expression: cp.Expression) -> float:
     The terms of an affine expression c + a'x are c and a_i x_i. Any other summand is one term.
     """
     total = 0.0
-    for weights, e in weighted_terms(expression):
+    for weights, e in weighted_terms(expression, np.ones(expression.size)):
         read = affine(e)
         if read is None:
             total += float(np.abs(weights) @ np.abs(flat(e.value)))

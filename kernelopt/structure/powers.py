@@ -138,7 +138,7 @@ class LpBall(Part):
         (constraint, *others) = constraints.values()
         if others or not isinstance(constraint, Inequality) or constraint.size != 1:
             return None
-        terms = weighted_terms(constraint.args[0] - constraint.args[1])
+        terms = weighted_terms(constraint.args[0] - constraint.args[1], np.ones(1))
         left = [(w, e) for w, e in terms if not e.is_constant()]
         if len(left) != 1 or left[0][1].size != 1 or not left[0][0] > 0:
             return None

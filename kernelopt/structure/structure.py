@@ -18,6 +18,7 @@ from kernelopt.language.penalty import Form
 from kernelopt.language.risk import Risk, risk
 from kernelopt.language.terms import terms
 from kernelopt.losses import Loss
+from kernelopt.numerics.ball import Ball
 from kernelopt.structure.affine import Affine, affine, total, weighted_sum
 from kernelopt.structure.attributes import copied_loss, copied_parameter, copied_variable
 from kernelopt.structure.gate import assumptions, check_is_problem
@@ -120,19 +121,28 @@ class Objective:
     factors : tuple of float, one per risk
     affine_terms, terms : tuples of pairs (w, e)
         Each states w'vec(e). No e contains a risk, and no e of `terms` is affine.
+    exact_factors, exact_weights : tuples of Ball
+        Balls around the factors, and around the w of `affine_terms`, with the numbers of exact arithmetic.
     """
 
     risks: tuple[RiskTerm, ...]
     factors: tuple[float, ...]
     affine_terms: tuple[WeightedTerm, ...]
     terms: tuple[WeightedTerm, ...]
+    exact_factors: tuple[Ball, ...]
+    exact_weights: tuple[Ball, ...]
+
+    @cached_property
+    def affine_maps(self) -> list[Affine | None]:
+        """The expressions of the affine terms, read."""
+        with COMPILING:
+            return [affine(e) for _, e in self.affine_terms]
 
     @cached_property
     def linear(self) -> Affine:
         """The sum of the affine terms."""
-        with COMPILING:
-            pairs = [(w, affine(e)) for w, e in self.affine_terms]
-        return total([weighted_sum(read, w) for w, read in pairs if read is not None])
+        pairs = zip(self.affine_terms, self.affine_maps, strict=True)
+        return total([weighted_sum(read, w) for (w, _), read in pairs if read is not None])
 
     @property
     def risk(self) -> RiskTerm:
@@ -312,17 +322,25 @@ class Structure:
         """
         if self.unset:
             return None
-        factors = {id(term.stand_in): 0.0 for term in self.risks}
-        found: tuple[list[WeightedTerm], list[WeightedTerm]] = [], []
-        for weights, e in weighted_terms(self.lifted.objective.args[0], np.full(1, self.sign)):
+        factors = {id(term.stand_in): Ball(0.0) for term in self.risks}
+        found: tuple[list[tuple[Ball, cp.Expression]], ...] = [], []
+        for weights, e in weighted_terms(self.lifted.objective.args[0], Ball(np.full(1, self.sign))):
             if id(e) in factors:
-                factors[id(e)] += float(weights[0])
+                factors[id(e)] = factors[id(e)] + weights[0]
             elif any(id(node) in factors for node in nodes(e)):
                 return None
             else:
                 found[e.is_affine()].append((weights, e))
-        terms, affine_terms = map(tuple, found)
-        return Objective(self.risks, tuple(factors.values()), affine_terms, terms)
+        exact = tuple(factors.values())
+        terms, affine_terms = (tuple((w.mid, e) for w, e in pairs) for pairs in found)
+        return Objective(
+            self.risks,
+            tuple(float(factor.mid) for factor in exact),
+            affine_terms,
+            terms,
+            exact,
+            tuple(w for w, _ in found[True]),
+        )
 
     @property
     @kept_in_structure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import cvxpy as cp
 import numpy as np
@@ -15,8 +15,11 @@ from cvxpy.atoms.affine.unary_operators import NegExpression
 from cvxpy.transforms.indicator import indicator
 
 from kernelopt.language.risk import Risk
+from kernelopt.numerics.ball import Ball
 from kernelopt.structure.affine import flat
 from kernelopt.validation import Array
+
+W = TypeVar("W", Array, Ball)
 
 # The class of cvxpy's power with `approx=False`. It is read off an instance, since its name differs between
 # versions of cvxpy.
@@ -98,20 +101,22 @@ def copied_constraint(constraint: cp.Constraint, substitutes: dict[int, Any]) ->
     return copy if constraint.label is None else copy.set_label(constraint.label)
 
 
-def weighted_terms(e: cp.Expression, weights: Array | None = None) -> list[tuple[Array, cp.Expression]]:
+def weighted_terms(e: cp.Expression, weights: W) -> list[tuple[W, cp.Expression]]:
     """Return pairs (w, f) with weights'vec(e) = sum of w'vec(f), where no f is a sum or a multiple.
 
-    The weights are ones by default. Parameters count with their present values.
+    Weights that are a `Ball` contain the roundings of their sums and products. Parameters count with their
+    present values.
     """
-    weights = np.broadcast_to(1.0 if weights is None else weights, (e.size,))
     args = e.args
     if isinstance(e, AddExpression) and all(arg.size in (1, e.size) for arg in args):
         sums = [(weights.sum(keepdims=True) if arg.size < e.size else weights, arg) for arg in args]
         return [pair for w, arg in sums for pair in weighted_terms(arg, w)]
     if isinstance(e, NegExpression):
         return weighted_terms(args[0], -weights)
-    if isinstance(e, Promote) or (isinstance(e, Sum) and e.size == 1):
+    if isinstance(e, Promote):
         return weighted_terms(args[0], weights.sum(keepdims=True))
+    if isinstance(e, Sum) and e.size == 1:
+        return weighted_terms(args[0], weights[np.zeros(args[0].size, dtype=int)])
     if isinstance(e, DivExpression) and args[1].is_constant() and args[1].size in (1, e.size):
         return weighted_terms(args[0], weights / flat(args[1].value))
     if isinstance(e, multiply | MulExpression):
@@ -121,13 +126,13 @@ def weighted_terms(e: cp.Expression, weights: Array | None = None) -> list[tuple
         entrywise = entrywise and factor.size in (1, e.size) and other.size == e.size
         if factor.is_constant() and (dot or entrywise):
             with np.errstate(over="ignore"):  # the product of two coefficients may be infinite
-                return weighted_terms(other, flat(factor.value) * weights)
+                return weighted_terms(other, weights * flat(factor.value))
     return [(weights, e)]
 
 
 def linear_factor(expression: cp.Expression, node: Any) -> float | None:
     """Return the number c with expression = c * node + (terms without node), or None if there is none."""
-    pairs = weighted_terms(expression)
+    pairs = weighted_terms(expression, np.ones(expression.size))
     if any(inner is node for _, e in pairs if e is not node for inner in nodes(e)):
         return None
     return float(sum(w[0] for w, e in pairs if e is node))

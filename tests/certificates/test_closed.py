@@ -316,3 +316,36 @@ def test_a_minorant_is_computed_once_for_each_alpha(monkeypatch):
     assert solution.status == "optimal" and float(problem.constraints[-1].dual_value) > 0
     alphas = [alpha.tobytes() for _, alpha, *_ in computed]
     assert len(set(alphas)) == len(alphas)
+
+
+def products_rounded_up(x, count=20):
+    """A multiple of sum(x) by nested factors whose products in doubles are above the exact ones."""
+    factors, product, rng = [], 1.0, np.random.default_rng(1)
+    for _ in range(count):
+        some = rng.uniform(0.7, 1.4, size=300).tolist()
+        excess = [float(Fraction(c * product) - Fraction(c) * Fraction(product)) / product / c for c in some]
+        factors.append(some[int(np.argmax(excess))])
+        product *= factors[-1]
+    e, exact = cp.sum(x), Fraction(1)
+    for c in reversed(factors):
+        e, exact = c * e, exact * Fraction(c)
+    return e, exact
+
+
+COEFFICIENTS = {
+    "sum": lambda x: (0.2 * cp.sum(x) + 1e8 * cp.sum(x) - 1e8 * cp.sum(x), Fraction(0.2)),
+    "constants": lambda x: (cp.sum(x) + 0.2 + 1e8 - 1e8, 1 + Fraction(0.2)),
+    "matrix": lambda x: (np.ones(3) @ (np.outer([0.2, 1e8, -1e8], np.ones(3)) @ x), Fraction(0.2)),
+    "products": products_rounded_up,
+}
+
+
+@every("name", COEFFICIENTS)
+def test_coefficients_that_are_sums_and_products_are_bounded_with_their_rounding(name):
+    """In doubles 0.2 + 1e8 - 1e8 exceeds 0.2. With targets of zero the risk is zero at the optimum."""
+    x = cp.Variable(3, nonneg=True)
+    price, exact = COEFFICIENTS[name](x)
+    risk = ko.risk(ko.combine(x, [np.eye(2), 2 * np.eye(2), np.ones((2, 2))]), np.zeros(2), ko.squared(1.0))
+    found = ko.certify(cp.Problem(cp.Minimize(risk + price), [cp.sum(x) == 1]), weights=[0.25, 0.25, 0.5])
+    assert found.route == "closed"
+    assert Fraction(found.lower) <= exact <= Fraction(found.upper) and found.gap <= 1e-4

@@ -258,9 +258,14 @@ class Parser:
             self.at += 2
         if len(parts) == 1:
             return parts[0]
-        return cp.hstack([self.zeros if p.is_constant() and not np.any(p.value) else p for p in parts])
+        return cp.hstack([p if p.size > 1 or np.any(p.value) else self.zeros(parts) for p in parts])
 
-    zeros = cp.Constant(np.zeros(2))
+    def zeros(self, parts):
+        """The zeros that fill a vector up to the order of the matrices."""
+        filled = max(p.size for p in parts)
+        shapes = [np.shape(value) for value in self.names.values()]
+        orders = [shape[-1] for shape in shapes if len(shape) > 1 and shape[-1] == shape[-2] > filled]
+        return cp.Constant(np.zeros(max(orders, default=filled + 2) - filled))
 
     def each(self, close):
         """The inside of (...)_m once for each kernel, else the inside."""

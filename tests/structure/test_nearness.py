@@ -65,7 +65,7 @@ def test_the_minorant_of_nearly_orthogonal_vectors_is_within_its_errors(spectral
     ],
 )
 def test_fidelities_are_recognised_and_have_the_values_of_cvxpy(term, kind):
-    ((weights, e),) = weighted_terms(3.0 * term)
+    ((weights, e),) = weighted_terms(3.0 * term, np.ones(1))
     read = read_fidelity(weights, e)
     assert read is not None and read.fidelity == as_fidelity(kind) and read.variable is K
     assert read.target == pytest.approx(S[0])
@@ -93,7 +93,7 @@ def test_fidelities_are_recognised_and_have_the_values_of_cvxpy(term, kind):
     ],
 )
 def test_other_terms_are_not(term):
-    assert any(read_fidelity(*pair) is None for pair in weighted_terms(term))
+    assert any(read_fidelity(*pair) is None for pair in weighted_terms(term, np.ones(term.size)))
 
 
 def problem(objective, *constraints):

@@ -49,9 +49,9 @@ def closed_bound(structure: Structure, minorants: Sequence[Minorant]) -> Bound |
 
 def objective_parts(objective: Objective, minorants: Sequence[Minorant]) -> tuple[Minorant, Minorant]:
     """Return the affine function of an objective, and the weighted sum of the minorants of its risks."""
-    pairs = zip(objective.factors, minorants, strict=True)
-    risks = total([below * factor for factor, below in pairs if factor > 0])
-    return affine_image(objective.linear, Ball(np.ones(1))), risks
+    pairs = zip(objective.exact_factors, minorants, strict=True)
+    risks = total([below * factor for factor, below in pairs if factor.mid > 0])
+    return total(map(affine_image, objective.affine_maps, objective.exact_weights)), risks
 
 
 def bound_over(parts: Sequence[Part], objective: Minorant) -> Bound:
