@@ -258,7 +258,7 @@ class Parser:
             self.at += 2
         if len(parts) == 1:
             return parts[0]
-        return cp.hstack([p if p.size > 1 or np.any(p.value) else self.zeros(parts) for p in parts])
+        return cp.hstack([self.zeros(parts) if p.is_constant() and not np.any(p.value) else p for p in parts])
 
     def zeros(self, parts):
         """The zeros that fill a vector up to the order of the matrices."""
