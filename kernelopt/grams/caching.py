@@ -74,7 +74,9 @@ class BoundedCache:
         return BoundedCache, ()
 
     def clear(self) -> None:
-        """Free the arrays, also of the caches that are parts of this one."""
+        """Free the arrays, also those of the caches that are parts of this one, and of its whole."""
+        if self._origin is not None:
+            self._origin[0].clear()
         with self._lock:
             self._arrays, self._bytes = {}, 0
 

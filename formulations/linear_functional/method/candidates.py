@@ -273,7 +273,9 @@ def tasks(data: RegularizationData) -> Iterator[Any]:
 
 def part_of_candidates(data: RegularizationData, kernels: range) -> list[Candidate]:
     """Return the candidates of some kernels."""
-    part: ko.Grams = data.grams.block(slice(0, data.n))
+    part = ko.Grams(
+        data.grams.storage.block(slice(0, data.n))
+    )  # `Grams.block` of all points is the stack itself
     chosen = data.regularization
     return [
         candidate(part, j, chosen if isinstance(chosen, str) else float(chosen[j]), data) for j in kernels
