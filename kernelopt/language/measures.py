@@ -6,6 +6,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.atoms.affine.binary_operators import multiply
 from cvxpy.atoms.affine.wraps import Wrap
 from numpy.typing import ArrayLike
 
@@ -30,7 +31,8 @@ def trace(K: Any) -> cp.Expression:
     K = as_kernel(K)
     parts = terms(K)
     if parts is None:
-        return cp.trace(K)
+        # The trace of cvxpy 1.8 takes an entrywise product for a matrix product.
+        return cp.sum(cp.diag(K)) if isinstance(K, multiply) else cp.trace(K)
     return cp.sum([grams.traces @ weights for weights, grams in parts])
 
 
