@@ -74,9 +74,10 @@ class BoundedCache:
         return BoundedCache, ()
 
     def clear(self) -> None:
-        """Free the arrays, also those of the caches that are parts of this one, and of its whole."""
+        """Free the arrays, which a part and its whole share."""
         if self._origin is not None:
             self._origin[0].clear()
+            return
         with self._lock:
             self._arrays, self._bytes = {}, 0
 

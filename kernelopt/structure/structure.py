@@ -118,25 +118,34 @@ class Objective:
     Attributes
     ----------
     risks : tuple of RiskTerm
-    factors : tuple of float, one per risk
-    affine_terms, terms : tuples of pairs (w, e)
-        Each states w'vec(e). No e contains a risk, and no e of `terms` is affine.
-    exact_factors, exact_weights : tuples of Ball
-        Balls around the factors, and around the w of `affine_terms`, with the numbers of exact arithmetic.
+    exact_factors : tuple of Ball, one per risk
+        They contain the factors of exact arithmetic.
+    exact_terms : tuple of pairs (w, e) of a Ball and an affine expression
+        Each states w'vec(e), for the w of exact arithmetic in the ball. No e contains a risk.
+    terms : tuple of pairs (w, e) of an array and an expression that is not affine
+        Each states w'vec(e). No e contains a risk.
     """
 
     risks: tuple[RiskTerm, ...]
-    factors: tuple[float, ...]
-    affine_terms: tuple[WeightedTerm, ...]
-    terms: tuple[WeightedTerm, ...]
     exact_factors: tuple[Ball, ...]
-    exact_weights: tuple[Ball, ...]
+    exact_terms: tuple[tuple[Ball, cp.Expression], ...]
+    terms: tuple[WeightedTerm, ...]
+
+    @cached_property
+    def factors(self) -> tuple[float, ...]:
+        """The factors of the risks as computed."""
+        return tuple(float(factor.mid) for factor in self.exact_factors)
+
+    @property
+    def affine_terms(self) -> list[WeightedTerm]:
+        """The affine terms with their weights as computed."""
+        return [(w.mid, e) for w, e in self.exact_terms]
 
     @cached_property
     def affine_maps(self) -> list[Affine | None]:
         """The expressions of the affine terms, read."""
         with COMPILING:
-            return [affine(e) for _, e in self.affine_terms]
+            return [affine(e) for _, e in self.exact_terms]
 
     @cached_property
     def linear(self) -> Affine:
@@ -331,16 +340,9 @@ class Structure:
                 return None
             else:
                 found[e.is_affine()].append((weights, e))
-        exact = tuple(factors.values())
-        terms, affine_terms = (tuple((w.mid, e) for w, e in pairs) for pairs in found)
-        return Objective(
-            self.risks,
-            tuple(float(factor.mid) for factor in exact),
-            affine_terms,
-            terms,
-            exact,
-            tuple(w for w, _ in found[True]),
-        )
+        other, exact_terms = found
+        terms = tuple((w.mid, e) for w, e in other)
+        return Objective(self.risks, tuple(factors.values()), tuple(exact_terms), terms)
 
     @property
     @kept_in_structure

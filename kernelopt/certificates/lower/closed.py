@@ -51,7 +51,7 @@ def objective_parts(objective: Objective, minorants: Sequence[Minorant]) -> tupl
     """Return the affine function of an objective, and the weighted sum of the minorants of its risks."""
     pairs = zip(objective.exact_factors, minorants, strict=True)
     risks = total([below * factor for factor, below in pairs if factor.mid > 0])
-    return total(map(affine_image, objective.affine_maps, objective.exact_weights)), risks
+    return total(map(affine_image, objective.affine_maps, (w for w, _ in objective.exact_terms))), risks
 
 
 def bound_over(parts: Sequence[Part], objective: Minorant) -> Bound:
