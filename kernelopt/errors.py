@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 
@@ -83,26 +81,18 @@ class InsufficientMemoryError(KerneloptError, MemoryError):
     """An array of a computation with kernels does not fit into memory."""
 
 
-@contextmanager
-def fitting_memory(sizes: Callable[[], tuple[int, int]]) -> Iterator[None]:
-    """Turn a MemoryError of a computation with kernels into one that says what would fit.
-
-    `sizes` returns the numbers of kernels and of points; it is called after an error.
-    """
-    try:
-        yield
-    except InsufficientMemoryError:
-        raise
-    except MemoryError as error:
-        count, points = sizes()
-        matrix = 8 * points**2 / 2**30
-        raise InsufficientMemoryError(
-            f"{count} kernels on {points:,} points must fit into memory, where all their matrices, of shape "
-            f"({count}, {points}, {points}), take {count * matrix:,.3g} GiB and each one takes {matrix:,.3g} "
-            f"GiB, got: {str(error) or 'no memory'}. Of kernels Grams.from_kernels(kernels, X) and a "
-            "constraint lp_ball, method='newton' stores no matrix, but the entries at support vectors. Else "
-            "take fewer points or kernels, or matrices in float32, which take half."
-        ) from error
+def insufficient_memory(error: MemoryError, count: int, points: int) -> InsufficientMemoryError:
+    """Return a MemoryError of a computation with `count` kernels as one that says what would fit."""
+    if isinstance(error, InsufficientMemoryError):
+        return error
+    matrix = 8 * points**2 / 2**30
+    return InsufficientMemoryError(
+        f"{count} kernels on {points:,} points must fit into memory, where all their matrices, of shape "
+        f"({count}, {points}, {points}), take {count * matrix:,.3g} GiB and each one takes {matrix:,.3g} "
+        f"GiB, got: {str(error) or 'no memory'}. Of kernels Grams.from_kernels(kernels, X) and a "
+        "constraint lp_ball, method='newton' stores no matrix, but the entries at support vectors. Else "
+        "take fewer points or kernels, or matrices in float32, which take half."
+    )
 
 
 class Stopped(Exception):

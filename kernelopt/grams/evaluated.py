@@ -230,7 +230,7 @@ class KernelStorage(Storage):
             found[i] = kernel.diagonal(self.X) if profile is None else profile.own
         return found
 
-    @property
+    @cached_property
     def rank_bounds(self) -> tuple[int, ...]:
         ranks = (k.gram_rank(self.X) if isinstance(k, Kernel) else k.rank(self.X) for k in self.kernels)
         return tuple(min(self.n_points, rank) for rank in ranks)  # the points are checked already

@@ -9,7 +9,7 @@ from typing import Any, Literal, SupportsIndex, TypeVar, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.errors import InputError, NotFiniteError, ParameterError, ShapeError, fitting_memory
+from kernelopt.errors import InputError, NotFiniteError, ParameterError, ShapeError, insufficient_memory
 from kernelopt.grams.arguments import (
     as_alpha,
     as_names,
@@ -32,8 +32,10 @@ def in_memory(method: F) -> F:
 
     @wraps(method)
     def called(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with fitting_memory(lambda: self.shape[:2]):
+        try:
             return method(self, *args, **kwargs)
+        except MemoryError as error:
+            raise insufficient_memory(error, *self.shape[:2]) from error
 
     return called  # type: ignore[return-value]
 
@@ -70,11 +72,7 @@ class Grams:
                 "Make it with Grams.from_array, from_kernels, rank_one, from_eigenvectors or identity."
             )
         self.storage, self.shape, self.names = storage, storage.shape, storage.names
-
-    @property
-    def n_points(self) -> int:
-        """N, the number of points."""
-        return self.shape[1]
+        self.n_points = storage.n_points
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -88,8 +86,10 @@ class Grams:
         return self.gram(range(len(self))[i])
 
     def __iter__(self) -> Iterator[Array]:
-        with fitting_memory(lambda: self.shape[:2]):
+        try:
             yield from self.storage
+        except MemoryError as error:
+            raise insufficient_memory(error, *self.shape[:2]) from error
 
     @in_memory
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:

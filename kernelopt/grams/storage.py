@@ -67,7 +67,7 @@ class Storage(ABC):
     _last: tuple[Array, Array, Mask] | None = None  # the last alpha, its images, and which are known
 
     def __init__(self, m: int, n_points: int, names: Sequence[str] | None = None) -> None:
-        self.shape: tuple[int, int, int] = (m, n_points, n_points)
+        self.shape, self.n_points = (m, n_points, n_points), n_points
         self.names: tuple[str, ...] = numbered(names or [f"K[{i}]" for i in range(m)])
         self._factors = BoundedCache()
 
@@ -85,11 +85,6 @@ class Storage(ABC):
     @abstractmethod
     def block(self, rows: slice | Index) -> Storage:
         """Return the principal blocks of the matrices on the points `rows`."""
-
-    @property
-    def n_points(self) -> int:
-        """N, the number of points."""
-        return self.shape[1]
 
     def __len__(self) -> int:
         return self.shape[0]

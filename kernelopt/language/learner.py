@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import cvxpy as cp
@@ -47,17 +48,17 @@ class Learner:
     half_square: cp.Expression
     summed_loss: cp.Expression
 
-    @property
+    @cached_property
     def n(self) -> int:
         """The number of labelled points."""
         return self.y.size
 
-    @property
+    @cached_property
     def has_intercept(self) -> bool:
         """Whether there is an unpenalised intercept b."""
         return self.bias is not None
 
-    @property
+    @cached_property
     def forms(self) -> tuple[Form, ...]:
         """The cone of each kernel: "fixed", "second-order cone" or "semidefinite"."""
         return tuple(part.form for part in self.penalties)

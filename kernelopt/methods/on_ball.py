@@ -1,4 +1,9 @@
-"""What all methods on an l_p ball share: the start, the reports, the outcome and the predicted cost."""
+"""What all methods on an l_p ball share: start, updates of the weights, reports, outcome and predicted cost.
+
+References
+----------
+.. [1] Kloft et al., lp-norm multiple kernel learning, JMLR 12 (2011).
+"""
 
 from __future__ import annotations
 
@@ -11,13 +16,14 @@ from kernelopt.certificates.separability import check_separable
 from kernelopt.methods.checkpoint import kept
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost, Method, Outcome
-from kernelopt.numerics.norms import lp_length
+from kernelopt.numerics.norms import length_of_positive, minimizing_weights
 from kernelopt.structure.ball import BallProblem, read_ball
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array
 
 FIXED = 5e-3  # seconds of a call that are spent on reading the problem and describing the solution
 PASS = 1e-9  # seconds to read an entry of a kernel: eight bytes at about 8 GB/s
+TIE = 1e-12  # relative difference below which two forms alpha'K_m alpha are equal up to rounding
 EQUAL = 1e-3  # share of equal weights in a warm start, since the updates keep a zero weight at zero
 
 
@@ -76,8 +82,32 @@ def warm_start(read: BallProblem, control: Control) -> tuple[Array, Array | None
     mixed = (1 - EQUAL) * weights + EQUAL * read.start
     alphas = None if earlier.alphas is None else np.array(earlier.alphas, dtype=float)
     alpha = alphas[0] if alphas is not None and len(alphas) == 1 else alphas
-    length = lp_length(mixed, read.p)
+    length = length_of_positive(mixed, read.p)
     return mixed / (max(1.0, length) if read.priced else length), alpha
+
+
+def analytic_weights(w: Array, s: Array, p: float) -> Array:
+    """Return the weights that minimise the objective at block norms w_m sqrt(s_m): [1]_, (17)."""
+    lengths = w * np.sqrt(np.maximum(s, 0.0))
+    return minimizing_weights(lengths, p) if lengths.any() else w
+
+
+def best_weights(read: BallProblem, w: Array, s: Array) -> Array:
+    """Return the weights that maximise (s / 2 - c)'w over the unit ball, for fixed alpha: [1]_, (21).
+
+    Without prices they are w where all weights are as good.
+    """
+    gains = np.maximum(read.total(s) / 2 - read.linear, 0.0)
+    if not gains.max() > 0:
+        return np.zeros_like(w) if read.priced else w
+    if read.p == 1:
+        top = (gains >= gains.max() * (1 - TIE)).astype(float)
+        return np.asarray(top / top.sum())
+    if np.isinf(read.p):
+        return (gains > 0).astype(float) if read.priced else w
+    powers = (gains / gains.max()) ** (read.q - 1)
+    best: Array = powers / length_of_positive(powers, read.p)
+    return best
 
 
 def ball_outcome(read: BallProblem, control: Control, remedy: str) -> Outcome | None:

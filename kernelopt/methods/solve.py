@@ -13,7 +13,7 @@ from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack
 import cvxpy as cp
 
 from kernelopt.certificates.gap import floor
-from kernelopt.errors import ParameterError, fitting_memory
+from kernelopt.errors import ParameterError, insufficient_memory
 from kernelopt.language.terms import terms
 from kernelopt.methods.checkpoint import Checkpoint
 from kernelopt.methods.control import Callback, Control
@@ -220,23 +220,43 @@ def solve_with(
         None if memory is None else memory_size(memory, "memory"),
     )
     own = {name: value for name, value in options.items() if value is not None}
-    taken = (*also, *SolveOptions.__annotations__)
     try:
         structure = read(problem, control, checkpoint, start)
         largest = max((term.learner.n for term in structure.risks), default=0)
-        with fitting_memory(lambda: sizes(structure)), one_blas_thread(1 if largest <= MODERATE else None):
-            chosen: list[Candidate] = []  # a call that ends before the choice trains machines on a sample
-            control.show("choosing a method")
-            control.exceed_limit()
-            with control:
-                chosen, control.alternatives = candidates(structure, method, own, taken)
-                warn_of_formulation(structure)
-            for k, each in enumerate(chosen):
-                if isinstance(each.method, Exact):
-                    chosen[k] = replace(each, method=replace(each.method, programme=programme))
-            return drive(structure, chosen, control)
+        with one_blas_thread(1 if largest <= MODERATE else None):
+            return run(programme, structure, control, method, own, (*also, *SolveOptions.__annotations__))
     finally:  # last of all: a second Ctrl-C must not interrupt the exit of the limit of threads
         control.close()
+
+
+def run(
+    programme: Programme | None,
+    structure: Structure,
+    control: Control,
+    method: str | Method,
+    options: dict[str, Any],
+    taken: Collection[str],
+) -> Solution:
+    """Choose the methods for a problem and run them; the arguments are those of `solve_with`.
+
+    Raises
+    ------
+    InsufficientMemoryError
+        Of any MemoryError, with the numbers of kernels and of points.
+    """
+    chosen: list[Candidate] = []  # a call that ends before the choice trains machines on a sample
+    control.show("choosing a method")
+    control.exceed_limit()
+    try:
+        with control:
+            chosen, control.alternatives = candidates(structure, method, options, taken)
+            warn_of_formulation(structure)
+        for k, each in enumerate(chosen):
+            if isinstance(each.method, Exact):
+                chosen[k] = replace(each, method=replace(each.method, programme=programme))
+        return drive(structure, chosen, control)
+    except MemoryError as error:
+        raise insufficient_memory(error, *sizes(structure)) from error
 
 
 def read(problem: cp.Problem, control: Control, path: Any, start: Solution | None) -> Structure:

@@ -12,7 +12,7 @@ from kernelopt.grams import Grams, join
 from kernelopt.language.learner import Learner
 from kernelopt.language.terms import Term, terms
 from kernelopt.losses import Loss
-from kernelopt.numerics.norms import conjugate_exponent, lp_length, minimizing_weights
+from kernelopt.numerics.norms import conjugate_exponent, length_of_positive
 from kernelopt.structure.affine import affine, single_entries
 from kernelopt.structure.attributes import beside_cone
 from kernelopt.structure.learning import one_risk, read_sets, weighted_risks
@@ -20,8 +20,6 @@ from kernelopt.structure.parts import Budget, gathered, split
 from kernelopt.structure.powers import LpBall
 from kernelopt.structure.structure import Point, RiskTerm, Structure, kept_in_structure
 from kernelopt.validation import Array
-
-TIE = 1e-12  # relative difference below which two forms alpha'K_m alpha are equal up to rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,23 +71,28 @@ class BallProblem:
         """The kernels K_m on the labelled points, taken from `whole` at first use."""
         return self.whole.block(slice(0, self.n))
 
-    @property
+    @cached_property
     def n(self) -> int:
         """The number of labelled points."""
         return self.learners[0].y.size
 
-    @property
+    @cached_property
+    def q(self) -> float:
+        """The conjugate exponent of p: 1/p + 1/q = 1."""
+        return conjugate_exponent(self.p)
+
+    @cached_property
     def learner(self) -> Learner:
         """The data of the only risk."""
         (only,) = self.learners
         return only
 
-    @property
+    @cached_property
     def loss(self) -> Loss:
         """The loss of the only risk."""
         return self.learner.loss
 
-    @property
+    @cached_property
     def y(self) -> Array:
         """The labels or targets of the only risk."""
         return self.learner.y
@@ -113,7 +116,7 @@ class BallProblem:
     def start(self) -> Array:
         """Equal weights with |w|_p = 1.
 
-        All are positive: a weight that is zero stays zero under the update `analytic_weights`, [1], eq. (17).
+        All are positive: a weight that is zero stays zero under the update of [1], eq. (17).
         """
         return np.full(self.reach.size, self.reach.size ** (-1 / self.p))
 
@@ -129,7 +132,7 @@ class BallProblem:
 
     def most(self, s: Array) -> float:
         """Return |(s / 2 - c)_+|_q, the maximum of (s / 2 - c)'w over the unit ball."""
-        return lp_length(np.maximum(self.total(s) / 2 - self.linear, 0.0), conjugate_exponent(self.p))
+        return length_of_positive(np.maximum(self.total(s) / 2 - self.linear, 0.0), self.q)
 
     def upper(self, f: Array, w: Array, s: Array, error: float | Array = 0.0) -> float:
         """Return the objective at weights w and the predictors f = K_w alpha, with the best intercepts.
@@ -143,29 +146,6 @@ class BallProblem:
             share * primal_value(learner, t, float(w @ s_k) / 2, e) for share, learner, t, s_k, e in each
         )
         return self.offset + self.factor * (value + float(self.linear @ w))
-
-    def analytic_weights(self, w: Array, s: Array) -> Array:
-        """Return the weights that minimise the objective at block norms w_m sqrt(s_m): [1], eq. (17)."""
-        lengths = w * np.sqrt(np.maximum(self.total(s), 0.0))
-        return minimizing_weights(lengths, self.p) if lengths.any() else w
-
-    def best_weights(self, w: Array, s: Array) -> Array:
-        """Return the weights that maximise (s / 2 - c)'w over the unit ball, for fixed alpha: [1], eq. (21).
-
-        Without prices they are w where all weights are as good.
-        """
-        gains = np.maximum(self.total(s) / 2 - self.linear, 0.0)
-        if not gains.max() > 0:
-            return np.zeros_like(w) if self.priced else w
-        if self.p == 1:
-            top = (gains >= gains.max() * (1 - TIE)).astype(float)
-            return np.asarray(top / top.sum())
-        if np.isinf(self.p):
-            return (gains > 0).astype(float) if self.priced else w
-        q = conjugate_exponent(self.p)
-        powers = (gains / gains.max()) ** (q - 1)
-        best: Array = powers / lp_length(powers, self.p)
-        return best
 
 
 def primal_value(learner: Learner, f: Array, penalty: float, error: float) -> float:

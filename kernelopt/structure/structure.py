@@ -62,12 +62,12 @@ class RiskTerm:
     stand_in: cp.Variable
     loss: Loss
 
-    @property
+    @cached_property
     def learner(self) -> Learner:
         """The data, the loss and the norm of the risk."""
         return self.node.learner
 
-    @property
+    @cached_property
     def forms(self) -> tuple[Form, ...]:
         """The cone of each kernel: "fixed", "second-order cone" or "semidefinite"."""
         return self.learner.forms
@@ -189,6 +189,17 @@ def kept_in_structure(reader: Callable[[Structure], T]) -> Callable[[Structure],
     return read
 
 
+def reading(reader: Callable[[Structure], T]) -> cached_property[T]:
+    """Make a property of a structure that is computed at first use, under the lock of `kept_in_structure`."""
+
+    @wraps(reader)
+    def locked(structure: Structure) -> T:
+        with COMPILING:
+            return reader(structure)
+
+    return cached_property(locked)
+
+
 class Structure:
     """The parts of a problem, each read at first use and then kept.
 
@@ -210,20 +221,17 @@ class Structure:
         self.problem = problem
         self.readings: dict[Callable[[Structure], Any], Any] = {}
 
-    @property
-    @kept_in_structure
+    @reading
     def user_variables(self) -> tuple[cp.Variable, ...]:
         """The user's variables, without the auxiliary variables inside the risks."""
         return tuple(visible_variables(self.problem))
 
-    @property
-    @kept_in_structure
+    @reading
     def variables(self) -> tuple[cp.Variable, ...]:
         """Copies of the user's variables, in the same order."""
         return tuple(copied_variable(variable) for variable in self.user_variables)
 
-    @property
-    @kept_in_structure
+    @reading
     def risks(self) -> tuple[RiskTerm, ...]:
         """The risks, each one once, in order of appearance."""
         memo = self._copies
@@ -234,22 +242,19 @@ class Structure:
             terms_found.append(RiskTerm(node, kernels, stand_in, copied_loss(node.learner.loss, memo)))
         return tuple(terms_found)
 
-    @property
-    @kept_in_structure
+    @reading
     def lifted(self) -> cp.Problem:
         """The problem with every risk replaced by its variable `stand_in`."""
         self._copies.update((id(term.node), term.stand_in) for term in self.risks)
         return copied_problem(self.problem, self._copies)
 
-    @property
-    @kept_in_structure
+    @reading
     def explicit(self) -> cp.Problem:
         """The problem with its risks, on the copied variables."""
         rebuilt = {id(term.stand_in): term.rebuilt() for term in self.risks}
         return copied_problem(self.lifted, rebuilt) if self.risks else self.lifted
 
-    @property
-    @kept_in_structure
+    @reading
     def _copies(self) -> dict[int, Any]:
         """The copies of the user's nodes, by the id of the node."""
         pairs = zip(self.user_variables, self.variables, strict=True)
@@ -257,8 +262,7 @@ class Structure:
         copies.update((id(p), copied_parameter(p)) for p in self.problem.parameters())
         return copies
 
-    @property
-    @kept_in_structure
+    @reading
     def assumes(self) -> tuple[str, ...]:
         """What bounds of the problem assume of its kernels and matrices, as sentences."""
         return assumptions(self.problem)
@@ -273,28 +277,24 @@ class Structure:
         """1.0 for a minimisation and -1.0 for a maximisation: sign * objective is minimised."""
         return -1.0 if self.maximize else 1.0
 
-    @property
-    @kept_in_structure
+    @reading
     def unset(self) -> str:
         """A sentence that lists the parameters without a value; empty if there are none."""
         names = [parameter.name() for parameter in self.problem.parameters() if parameter.value is None]
         return f"the parameters {', '.join(names)} have no values" if names else ""
 
-    @property
-    @kept_in_structure
+    @reading
     def constrained(self) -> tuple[bool, ...]:
         """For each risk, whether it occurs in a constraint."""
         inside = {id(node) for c in self.lifted.constraints if self.risks for node in nodes(c)}
         return tuple(id(term.stand_in) in inside for term in self.risks)
 
-    @property
-    @kept_in_structure
+    @reading
     def affines(self) -> tuple[Affine | None, ...]:
         """For each constraint on entries its expression as an affine map; None for others."""
         return tuple(affine(c.expr) if isinstance(c, ENTRYWISE) else None for c in self.lifted.constraints)
 
-    @property
-    @kept_in_structure
+    @reading
     def atom_domains(self) -> tuple[cp.Constraint, ...]:
         """The domains of the atoms, as constraints: outside of them cvxpy's values are wrong.
 
@@ -306,8 +306,7 @@ class Structure:
         with_sign = {id(v) for v in self.variables if v.attributes["PSD"] or v.is_nonneg()}
         return tuple(c for c in found if not any(id(arg) in with_sign for arg in c.args))
 
-    @property
-    @kept_in_structure
+    @reading
     def sets(self) -> tuple[Budget | LpBall | None, ...]:
         """For each constraint the budget or the norm ball that it states, without risks; or None."""
         own = set(self.variables)
@@ -316,14 +315,12 @@ class Structure:
             for i, (c, read) in enumerate(zip(self.lifted.constraints, self.affines, strict=True))
         )
 
-    @property
-    @kept_in_structure
+    @reading
     def active(self) -> tuple[int, ...]:
         """The positions of the constraints that do not follow from the signs of the variables."""
         return tuple(i for i, c in enumerate(self.lifted.constraints) if not trivially_true(c))
 
-    @property
-    @kept_in_structure
+    @reading
     def objective(self) -> Objective | None:
         """The objective of the minimisation, read into its terms.
 
@@ -344,8 +341,7 @@ class Structure:
         terms = tuple((w.mid, e) for w, e in other)
         return Objective(self.risks, tuple(factors.values()), tuple(exact_terms), terms)
 
-    @property
-    @kept_in_structure
+    @reading
     def domains(self) -> tuple[cp.Constraint, ...]:
         """The constraints K >> 0 that define where the risks are finite.
 

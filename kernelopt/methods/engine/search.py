@@ -23,7 +23,7 @@ from kernelopt.methods.engine.working_set import (
     is_sparse,
     next_points,
 )
-from kernelopt.methods.on_ball import EQUAL, warm_start
+from kernelopt.methods.on_ball import EQUAL, best_weights, warm_start
 from kernelopt.numerics.norms import lp_length
 from kernelopt.structure.ball import BallProblem
 from kernelopt.validation import Array, Index
@@ -255,7 +255,7 @@ class Search:
         if np.isinf(read.p) and not read.priced:
             return read.start
         if not H.any():
-            return read.best_weights(step.w, step.s)  # alpha is locally constant: the risk is affine
+            return best_weights(read, step.w, step.s)  # alpha is locally constant: the risk is affine
         w = minimum_on_ball(step.slope, H, step.w, read.p)
         if not self.single(state):
             w = np.maximum(w, SETTINGS.least_share * step.w)

@@ -8,7 +8,7 @@ from typing import Literal
 from kernelopt.learner import learn
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost
-from kernelopt.methods.on_ball import BallMethod, ball_cost, report_on_ball
+from kernelopt.methods.on_ball import BallMethod, analytic_weights, ball_cost, best_weights, report_on_ball
 from kernelopt.structure.ball import BallProblem
 from kernelopt.validation import Array, one_of, whole
 
@@ -65,4 +65,4 @@ class BlockDescent(BallMethod):
             s = read.reach * read.grams.forms(alpha)
             if report_on_ball(read, control, w, alpha, s, upper) or (descent and control.stall()):
                 return
-            w = read.analytic_weights(w, s) if descent else read.best_weights(w, s)
+            w = analytic_weights(w, s, read.p) if descent else best_weights(read, w, s)

@@ -13,7 +13,7 @@ from kernelopt.learner.smo import combined_block, coordinate_steps, smo_pairs
 from kernelopt.losses.curve import Curve
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost
-from kernelopt.methods.on_ball import BallMethod, ball_cost, report_on_ball
+from kernelopt.methods.on_ball import BallMethod, analytic_weights, ball_cost, report_on_ball
 from kernelopt.numerics.compiling import compiled
 from kernelopt.structure.ball import BallProblem
 from kernelopt.structure.structure import Structure
@@ -158,7 +158,7 @@ class Interleaved(BallMethod):
             a[Q] = new
             s = reach * (images @ a)
             updated = count >= FIRST_CHUNKS
-            later = read.analytic_weights(w, s) if updated else w
+            later = analytic_weights(w, s, read.p) if updated else w
             at_rest = updated and max(violation, np.abs(later - w).max()) <= STATIONARY
             if at_rest or count % REPORT_EVERY == 0:  # few chunks: the clock is read with them
                 upper = read.upper((reach * w) @ images, w, s)

@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 from kernelopt.losses import Loss
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost
-from kernelopt.methods.on_ball import BallMethod, ball_cost, report_on_ball
-from kernelopt.numerics.norms import conjugate_exponent, lp_length
+from kernelopt.methods.on_ball import BallMethod, ball_cost, best_weights, report_on_ball
+from kernelopt.numerics.norms import length_of_positive
 from kernelopt.structure.ball import BallProblem
 from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array, whole
@@ -56,14 +56,14 @@ class AugmentedDual:
         """Return the forms s, the maximising weights w for them, and the predictor K_w alpha."""
         images = self.read.grams.apply(alpha)
         s = self.read.reach * (images @ alpha)
-        w = self.read.best_weights(self.read.start, s)
+        w = best_weights(self.read, self.read.start, s)
         return s, w, (self.read.reach * w) @ images
 
     def __call__(self, alpha: Array) -> tuple[float, Array]:
         """Return the value of the function to minimise, and its gradient."""
         loss, y = self.read.loss, self.read.y
         s, _, f = self.at(alpha)
-        value = lp_length(s, conjugate_exponent(self.read.p)) / 2 - loss.dual_value(alpha, y)
+        value = length_of_positive(s, self.read.q) / 2 - loss.dual_value(alpha, y)
         gradient = f - loss.dual_gradient(alpha, y)
         if self.read.bias:
             total = float(alpha.sum())
