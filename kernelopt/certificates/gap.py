@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
+from kernelopt.errors import Stopped
 from kernelopt.language.learner import Learner, on_labelled
+from kernelopt.running import check
 from kernelopt.structure.attributes import projected
 from kernelopt.structure.evaluation import sum_of_magnitudes
 from kernelopt.structure.structure import Structure, kept_in_structure
 from kernelopt.validation import Array
 
 FLOOR_SHARE = 1e-4  # of the value at f = 0: the smallest denominator of the relative gap
+RISE = 1e-8  # of a bound: the accuracy of a conic solve
+GAP_SHARE = 1e-2  # of upper - lower: a smaller rise of the bound lowers the gap by 1 % at most
 ROUNDING_RESIDUE = 1e-28  # relative: a loss of squared rounding errors, (1e-14)^2
 SMALLEST = np.finfo(float).tiny  # doubles below this one, 2.2e-308, have no relative precision
 
@@ -43,6 +47,41 @@ class Bound(NamedTuple):
     rounding: float = 0.0
     multipliers: Mapping[int, float] = MappingProxyType({})
     possible: float = np.inf
+
+
+def exhausted(bound: Bound, floor: float, attained: float, rise: float = RISE) -> bool:
+    """Whether any other bound at this alpha is higher by a negligible amount only.
+
+    That is `rise` times the size of the bound, or `GAP_SHARE` of its distance to the value `attained`.
+    """
+    small = rise * max(abs(bound.value), floor)
+    if np.isfinite(attained):
+        small = max(small, GAP_SHARE * (attained - bound.value))
+    return bool(np.isfinite(bound.value) and bound.possible - bound.value <= small)
+
+
+def largest(
+    bounds: Iterable[Bound], floor: float, attained: float, rise: float = RISE, quick: bool = False
+) -> Bound | None:
+    """Return the largest of the bounds of a search, None where it has none.
+
+    The search ends where the bound is `exhausted` or the running call has to stop, and with its first bound
+    if `quick`.
+    """
+    best: Bound | None = None
+    try:
+        for found in bounds:
+            possible = min(found.possible, (best or found).possible)
+            best = max(best or found, found, key=lambda bound: bound.value)._replace(possible=possible)
+            if quick or exhausted(best, floor, attained, rise):
+                break
+            check()
+    except Stopped:
+        if best is None or best.value == -np.inf:
+            raise
+    except np.linalg.LinAlgError:  # numbers of extreme size
+        pass
+    return best
 
 
 def relative_gap(lower: float, upper: float, floor: float = 0.0) -> float:

@@ -7,10 +7,10 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from kernelopt.certificates.gap import floor
+from kernelopt.certificates.gap import exhausted, floor
 from kernelopt.certificates.lower.closed import closed_bound
 from kernelopt.certificates.lower.minorants import minorants
-from kernelopt.certificates.lower.near import exhausted, near_bound
+from kernelopt.certificates.lower.near import near_bound
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.errors import Stopped
 from kernelopt.structure.expansion import copied_on_face

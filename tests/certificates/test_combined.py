@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
-from kernelopt.certificates.lower.combined.proof import accurate_adjoint, plain_adjoint
+from kernelopt.certificates.lower.combined import accurate_adjoint, plain_adjoint
 from kernelopt.numerics.matrix_inequality import SmallProgram, solve_small
 from kernelopt.structure.combined.basis import frobenius_basis
 from kernelopt.structure.combined.cone import read_centring

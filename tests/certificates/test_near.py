@@ -13,9 +13,10 @@ from formulations import similarity
 from kernelopt.certificates.gap import floor
 from kernelopt.certificates.lower import choices
 from kernelopt.certificates.lower.minorants import minorants
-from kernelopt.certificates.lower.near import NearRelaxation, near_bound
+from kernelopt.certificates.lower.near import near_bound
 from kernelopt.structure.nearness import read_nearness
 from kernelopt.structure.structure import Structure
+from kernelopt.witnesses.near import NearRelaxation
 from tests.certificates.cases import relaxed_value
 
 RNG = np.random.default_rng(0)

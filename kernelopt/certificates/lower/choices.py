@@ -11,11 +11,11 @@ import numpy as np
 from kernelopt.certificates.boxes import NO_BOXES, Boxes, entry_bounds, known_boxes
 from kernelopt.certificates.conic.multipliers import conic_bound
 from kernelopt.certificates.conic.stated import plain, without_attributes
-from kernelopt.certificates.gap import Bound, floor
+from kernelopt.certificates.gap import Bound, exhausted, floor
 from kernelopt.certificates.lower.closed import closed_bound
-from kernelopt.certificates.lower.combined.search import combined_bound
+from kernelopt.certificates.lower.combined import combined_bound
 from kernelopt.certificates.lower.minorants import Minorant, minorants, relaxation
-from kernelopt.certificates.lower.near import exhausted, near_bound
+from kernelopt.certificates.lower.near import near_bound
 from kernelopt.errors import Stopped
 from kernelopt.structure.evaluation import LARGE_ROUNDING
 from kernelopt.structure.relaxed_cones import RelaxedCones

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelopt.certificates import Certificate
-from kernelopt.certificates.lower.near import Proof, lower_bound
+from kernelopt.certificates.lower.near import lower_bound
 from kernelopt.fidelities import Proximal, Radial
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost, Method, Outcome
@@ -20,6 +20,7 @@ from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.nearness import Block, Nearness, read_nearness
 from kernelopt.structure.structure import Structure, every_multiplier
 from kernelopt.validation import Array, whole
+from kernelopt.witnesses.near import NearWitness
 
 if TYPE_CHECKING:
     from kernelopt.methods.similarity.schemes import Iterate
@@ -129,7 +130,9 @@ class FirstOrderDual(Method):
         )
 
 
-def certify_iterate(problem: Nearness, best: Iterate, proof: Proof) -> tuple[Certificate, dict[int, float]]:
+def certify_iterate(
+    problem: Nearness, best: Iterate, proof: NearWitness
+) -> tuple[Certificate, dict[int, float]]:
     """Return the certificate of a primal and a dual point, and the multipliers of the traces by position.
 
     Of the iterations only the two points are used. The upper bound is the objective at X, see `feasible`,

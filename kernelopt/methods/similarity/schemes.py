@@ -17,8 +17,6 @@ from itertools import count
 
 import numpy as np
 
-from kernelopt.certificates.lower.near import Proof, dual_factor, lengths, scaled_differences
-from kernelopt.certificates.lower.splitting import Split
 from kernelopt.fidelities import Proximal, Radial
 from kernelopt.methods.checkpoint import State, kept
 from kernelopt.methods.control import Control
@@ -26,6 +24,7 @@ from kernelopt.methods.similarity.ascent import Ascent
 from kernelopt.methods.similarity.settings import SETTINGS
 from kernelopt.structure.nearness import Nearness
 from kernelopt.validation import Array
+from kernelopt.witnesses.near import NearWitness, Split, dual_factor, lengths, scaled_differences
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +42,7 @@ class Iterate:
     gamma : array of shape (m,)
         The upper bound is that of the machine f = sum_i K_i z / gamma_i + b; z is alpha, with zeros at the
         points without a label.
-    proof : Proof
+    proof : NearWitness
         The dual point of the lower bound.
     state : function without arguments
         Returns the arrays from which the scheme can go on.
@@ -54,7 +53,7 @@ class Iterate:
     X: Callable[[], list[Array]]
     alpha: Array
     gamma: Array
-    proof: Proof
+    proof: NearWitness
     state: Callable[[], State]
 
 
@@ -100,7 +99,7 @@ def reweighted_iterates(problem: Nearness, control: Control, radial: Radial) -> 
             distance = sum(problem.fidelity.value(np.array([length])) for length in np.concatenate(apart))
             upper = inner.risk_above(gap) + problem.price * distance
         alpha, gamma = inner.state.alpha.copy(), inner.state.gamma.copy()
-        proof = Proof(kappa**0.5 * alpha, gamma, partial(subgradients, problem, X, s, kappa))
+        proof = NearWitness(kappa**0.5 * alpha, gamma, partial(subgradients, problem, X, s, kappa))
         yield Iterate(lower, upper, X, alpha, gamma, proof, kept(s=s, alpha=alpha, gamma=gamma))
         if not quadratic:
             pairs = zip(apart, sizes, strict=True)
@@ -191,40 +190,16 @@ def admm_iterates(problem: Nearness, control: Control, proximal: Proximal) -> It
         if due or control.out_of_time:
             distances = sum(block.distance(k) for block, k in zip(problem.blocks, K, strict=True))
             upper = inner.risk_above(gap) + distances / problem.factor
-            lower = splitting_bound(
-                inner, split, min(upper, (control.upper - problem.offset) / problem.factor)
-            )
             alpha, gamma = inner.state.alpha.copy(), inner.state.gamma.copy()
+            below = min(upper, (control.upper - problem.offset) / problem.factor)
+            lower = split.dual_value(alpha, gamma, below)
             numbers = {"sigma": split.sigma, "changed": split.changed, "iterations": iteration + 1}
             state = kept(X=list(split.X), U=split.U, alpha=alpha, gamma=gamma, **numbers)
-            proof = Proof(alpha, gamma, split.subgradients())
+            proof = NearWitness(alpha, gamma, split.subgradients())
             yield Iterate(lower, upper, partial(list, K), alpha, gamma, proof, state)
             least = SETTINGS.admm_accuracy * allowed_gap(problem, control, upper)
             tol = max(least, SETTINGS.gap_share * (control.upper - control.lower) / problem.factor)
         split.balance(iteration, *residuals)
-
-
-def splitting_bound(inner: Ascent, split: Split, upper: float) -> float:
-    """Return the lower bound of alpha, gamma and the multipliers of ADMM; `upper` bounds the optimum.
-
-    sigma U_i / price is a subgradient of phi_i(X) = sum_k L(X - S_ik) at X_i, see `Split`. The bound is
-
-        l(alpha) + sum_i (price phi_i(X_i) - sigma <U_i, X_i>) + sum_i min <G_i, X>
-
-    with G_i = sigma U_i - A_i / (2 gamma_i), where A_i is the derivative of z'K_i z by the variable. The
-    minimum is over the X of the given trace. Where the trace is free, it is over the X whose fidelities
-    cost at most `upper`.
-    """
-    problem, alpha = inner.problem, inner.state.alpha
-    z, learner = problem.padded(alpha), problem.risk.learner
-    bound = learner.loss.dual_value(alpha, learner.y)
-    for block, gamma, phi, U, X in zip(
-        problem.blocks, inner.state.gamma, split.phi, split.U, split.X, strict=True
-    ):
-        G = split.sigma * U - block.adjoint(z) / (2 * gamma)
-        bound += problem.price * phi - split.sigma * float(np.vdot(U, X))
-        bound += block.linear_minimum(G, problem.price, upper)
-    return bound
 
 
 def allowed_gap(problem: Nearness, control: Control, upper: float) -> float:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelopt.certificates.lower.combined.proof import coordinate_radius
-from kernelopt.certificates.lower.combined.search import SETTINGS as SEARCH
-from kernelopt.certificates.lower.combined.search import Subspace
+from kernelopt.certificates.lower.combined import coordinate_radius
 from kernelopt.methods.spectral_master.machines import Cut, Trained
 from kernelopt.methods.spectral_master.settings import SETTINGS
 from kernelopt.numerics.matrix_inequality import SmallProgram, solve_small
 from kernelopt.validation import Array
+from kernelopt.witnesses.combined import SETTINGS as SEARCH
+from kernelopt.witnesses.combined import Subspace
 
 
 class Master:

@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kernelopt.certificates.gap import Bound, floor
-from kernelopt.certificates.lower.combined.proof import multiplier_of_trace
-from kernelopt.certificates.lower.combined.search import SETTINGS as SEARCH
-from kernelopt.certificates.lower.combined.search import (
-    Subspace,
+from kernelopt.certificates.lower.combined import (
+    ROUNDING,
     affine_objective,
     bound_of_factor,
-    feasible_share,
+    multiplier_of_trace,
 )
 from kernelopt.certificates.lower.minorants import minorants
 from kernelopt.certificates.upper.feasibility import FeasibleSet
@@ -34,6 +32,8 @@ from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.learning import one_risk
 from kernelopt.structure.structure import Objective, Structure, every_multiplier
 from kernelopt.validation import Array, whole
+from kernelopt.witnesses.combined import SETTINGS as SEARCH
+from kernelopt.witnesses.combined import Subspace, feasible_share
 
 REMEDY = "Try method='exact' if it fits, or accept the bounds."
 
@@ -231,7 +231,7 @@ class SpectralMasterRun:
             objective = affine_objective(structure, minorants(structure, [alpha], accurate))
             if objective is not None:
                 found = max(found, bound_of_factor(self.at, objective, F, floor(structure)))
-            if found.rounding <= SEARCH.rounding * abs(found.value):
+            if found.rounding <= ROUNDING * abs(found.value):
                 break
         return found
 

@@ -1,24 +1,75 @@
-"""The lower bound that a multiplier Z proves over weights with a PSD combination of given trace."""
+"""Lower bounds over weights of any sign whose combination is PSD and has a given trace."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from kernelopt.certificates.gap import Bound
+from kernelopt.certificates.gap import Bound, floor, largest
+from kernelopt.certificates.lower.closed import objective_parts
 from kernelopt.certificates.lower.minorants import Minorant, form_errors
 from kernelopt.numerics.ball import Ball
-from kernelopt.structure.combined.coordinates import Coordinates
+from kernelopt.structure.combined.coordinates import Coordinates, read_coordinates
 from kernelopt.structure.combined.settings import SETTINGS
+from kernelopt.structure.structure import Structure
 from kernelopt.validation import Array
+from kernelopt.witnesses.combined import factors
 
 # Weights along dependent directions are assumed to be at most this, for kernels of Frobenius norm one. Larger
 # ones move eigenvalues by 2^12 u = 5e-13, more than what counts as rounding of K(mu) >> 0.
 LARGEST_DEPENDENT = 2.0**12
 DIGITS = 53  # bits of a double
+RISE = 1e-9  # of the bound: the accuracy of the search
+ROUNDING = 1e-7  # of the value: a hundredth of the usual tolerance
 ASSUMPTION = (
     "it holds for weights up to {:.0e} relative to the size of their kernels: some kernels are linearly "
     "dependent but for rounding, and larger weights would use rounding errors as kernels"
 )
+
+
+def combined_bound(structure: Structure, minorants: list[Minorant], attained: float = np.inf) -> Bound | None:
+    """Return about the largest lower bound of the problem with every risk replaced by its minorant.
+
+    The multipliers are those of `factors`, from the current values of the structure's variables, or from the
+    centre where there are none. The largest bound counts, see `largest`.
+
+    None where the problem is not over a `CombinedCone`.
+    """
+    objective, coordinates = affine_objective(structure, minorants), read_coordinates(structure)
+    if objective is None or isinstance(coordinates, str):
+        return None
+    if coordinates.basis.copies.any() and structure.objective and structure.objective.linear.matrices:
+        return None  # equal kernels may have prices that differ
+    current = {v.id: v.value for v in structure.variables}
+    known = all(value is not None and np.isfinite(value).all() for value in current.values())
+    mu = coordinates.cone.weights(current) if known else coordinates.centre
+    least, slope = floor(structure), objective.over(coordinates.cone.variables).mid
+    found = (
+        bound_of_factor(coordinates, objective, F, least)._replace(possible=possible)
+        for F, possible in factors(coordinates, float(objective.constant.mid), slope, mu, least)
+    )
+    return largest(found, least, attained, RISE)
+
+
+def affine_objective(structure: Structure, minorants: list[Minorant]) -> Minorant | None:
+    """Return the objective with every risk replaced by its minorant, None where it is not affine."""
+    read = structure.objective
+    if read is None or read.terms or min(read.factors, default=0.0) < 0 or any(structure.constrained):
+        return None
+    linear, risks = objective_parts(read, minorants)
+    return linear + risks
+
+
+def bound_of_factor(coordinates: Coordinates, objective: Minorant, F: Array, least: float) -> Bound:
+    """Return `proved_bound`, in twice the working precision where its rounding errors are large.
+
+    There the multiplier is corrected too: it was computed from rounded numbers.
+    """
+    plain = proved_bound(coordinates, objective, F)
+    if plain.rounding <= ROUNDING * max(abs(plain.value), least):
+        return plain
+    corrected = corrected_factor(coordinates, objective, F)
+    factors = [F] if corrected is None else [F, corrected]
+    return max(plain, *(proved_bound(coordinates, objective, G, accurate=True) for G in factors))
 
 
 def proved_bound(coordinates: Coordinates, objective: Minorant, F: Array, accurate: bool = False) -> Bound:
