@@ -60,7 +60,7 @@ def risk_above_its_bound(structure: Structure) -> Conflict | None:
                 f"{written}, is below the least value that the other constraints allow, "
                 f"{least}: loosen its bound by {certificate.lower - bound:.3g} at least"
             )
-            return Conflict(text, certificate)
+            return text, certificate
     return None
 
 
@@ -184,9 +184,9 @@ def contradiction(structure: Structure, ray: Array) -> InfeasibleError:
     found = conflict(structure) or risk_above_its_bound(structure)
     if found is None:
         shown = "it was shown by a Farkas ray in doubles"
-        found = Conflict("", unattainable(structure.maximize, "conic", ray, shown, structure.assumes))
-    text = f": {found.text}" if found.text else ""
-    can_be_saved = not isinstance(getattr(found.proof, "source", None), str)
+        found = "", unattainable(structure.maximize, "conic", ray, shown, structure.assumes)
+    text, proof = f": {found[0]}" if found[0] else "", found[1]
+    can_be_saved = not isinstance(getattr(proof, "source", None), str)
     saving = " proof['certificate'].save(path) writes a proof to a file." if can_be_saved else ""
     named = constraint_names(structure.problem) or ["the constraints of the risks"]
     unlabelled = any(not c.label for c in structure.problem.constraints)
@@ -195,7 +195,7 @@ def contradiction(structure: Structure, ray: Array) -> InfeasibleError:
         f"the constraints must have a common point, got constraints that contradict each other{text}. "
         f"Multipliers of the constraints prove this: proof['ray'] is a Farkas ray of the cone form.{saving} "
         f"Loosen one of: {', '.join(named)}.{naming}",
-        {"ray": ray, "certificate": found.proof},
+        {"ray": ray, "certificate": proof},
     )
 
 

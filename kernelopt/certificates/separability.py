@@ -64,7 +64,7 @@ def check_separable(learner: Learner) -> None:
         balance = ", sum(alpha) = 0" if learner.has_intercept else ""
         conditions = f"y * alpha >= 0, sum(|alpha|) = 2{balance} and K_i @ alpha = 0 for every kernel"
         kind = "their absolute values" if signed else "the kernels"
-        samples = "" if conflict_found is None else f"{conflict_found.text}, "
+        samples = "" if conflict_found is None else f"{conflict_found[0]}, "
         raise InfeasibleError(
             f"a hard margin needs a kernel that separates the classes, got none in the set: {samples}the "
             "convex hulls of the two classes meet "
@@ -78,7 +78,7 @@ def check_separable(learner: Learner) -> None:
                 "scale": scale,
                 "certificate": unattainable(False, "closed", alpha, "the hulls meet only up to rounding")
                 if conflict_found is None
-                else conflict_found.proof,
+                else conflict_found[1],
             },
         )
     if distance <= WARNING_THRESHOLD * scale:

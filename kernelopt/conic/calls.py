@@ -28,10 +28,6 @@ class TooLong(Exception):
     """The solver was not started: its set-up, which cannot be interrupted, would exceed the time left."""
 
 
-class Abandoned(Exception):
-    """Raised inside a solver written in Python, to end its thread after the call was abandoned."""
-
-
 def call(
     solver: Any,
     data: dict[str, Any],
@@ -123,11 +119,11 @@ class Worker:
                 self.thread = 0
 
     def interrupt(self) -> None:
-        """Raise `Abandoned` in the thread that runs the work, when it next executes Python code."""
+        """Raise SystemExit, which ends a thread, in the thread of the work when it next runs Python code."""
         with self.lock:
             if self.thread:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                    ctypes.c_ulong(self.thread), ctypes.py_object(Abandoned)
+                    ctypes.c_ulong(self.thread), ctypes.py_object(SystemExit)
                 )
 
 
@@ -236,7 +232,7 @@ def with_own_options(work: Callable[[], Any]) -> Callable[[], Any]:
             before = dict(solvers.options)
             try:
                 return work()
-            finally:  # cvxpy restores them too, but not after `Abandoned`
+            finally:  # cvxpy restores them too, but not after `Worker.interrupt`
                 solvers.options.clear()
                 solvers.options.update(before)
 

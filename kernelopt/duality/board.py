@@ -19,9 +19,10 @@ from cvxpy.constraints import PSD, Equality, Inequality
 from cvxpy.constraints.constraint import Constraint
 
 from kernelopt.duality.adjoints import uniform, value_of
-from kernelopt.duality.equations import CONES, Equation, Swept, symmetrised
+from kernelopt.duality.equations import CONES, Equation, symmetrised
 from kernelopt.duality.lagrangian import scaled, sum_of, terms_of, uses
 from kernelopt.duality.squares import PositivePart, positive_part_of
+from kernelopt.duality.sweep import Swept
 from kernelopt.duality.written import fresh
 from kernelopt.language.risk import Risk
 from kernelopt.structure.structure import implies

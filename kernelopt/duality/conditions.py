@@ -28,11 +28,11 @@ from cvxpy.constraints import PSD
 from cvxpy.constraints.constraint import Constraint
 
 from kernelopt.duality.adjoints import dense
-from kernelopt.duality.equations import CONES, Equation, Swept, kind_of
+from kernelopt.duality.equations import CONES, Equation, kind_of
 from kernelopt.duality.lagrangian import Term, pairing
 from kernelopt.duality.solving import ACCURATE
 from kernelopt.duality.statement import SIGNS
-from kernelopt.duality.sweep import term_name
+from kernelopt.duality.sweep import Swept, term_name
 from kernelopt.language.risk import Risk
 from kernelopt.structure.affine import affine, flat
 from kernelopt.structure.enclosure import violation

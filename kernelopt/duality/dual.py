@@ -14,10 +14,10 @@ from cvxpy.reductions.solution import Solution
 from kernelopt.duality.adjoints import dense
 from kernelopt.duality.board import Stated, on_the_board
 from kernelopt.duality.conditions import Check, checked
-from kernelopt.duality.equations import Swept
 from kernelopt.duality.layout import latex_problem, problem_text
 from kernelopt.duality.naming import Shown, shown_pair
 from kernelopt.duality.solving import ACCURATE, USABLE, kept, optimize, put
+from kernelopt.duality.sweep import Swept
 from kernelopt.errors import ConvergenceWarning, InfeasibleError, ParameterError, UnboundedError
 from kernelopt.numerics.nearest_correlation import positive_part
 from kernelopt.structure.trees import short

@@ -8,7 +8,7 @@ import cvxpy as cp
 import numpy as np
 
 from kernelopt.duality.dual import Dual
-from kernelopt.duality.equations import Swept
+from kernelopt.duality.sweep import Swept
 from kernelopt.errors import DualizationError
 from kernelopt.structure.attributes import copied_loss
 from kernelopt.structure.gate import check_is_problem, offending_terms, terms_text, violations

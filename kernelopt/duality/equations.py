@@ -14,7 +14,6 @@ from cvxpy.constraints.constraint import Constraint
 
 from kernelopt.duality.adjoints import dense, value_of
 from kernelopt.duality.lagrangian import total
-from kernelopt.duality.sweep import Sweep
 from kernelopt.duality.written import fresh
 from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import replaced
@@ -179,55 +178,3 @@ def is_symmetric(G: cp.Expression) -> bool:
         point[id(v)] = cp.Constant(a + a.T if v.ndim == 2 and v.is_symmetric() else a)
     value = dense(replaced(G, point).value)
     return bool(np.abs(value - value.T).max() <= 1e-13 * np.abs(value).max())
-
-
-class Swept(Sweep):
-    """The dual of a problem as the sweep states it, before any rule of the board.
-
-    Attributes
-    ----------
-    structure : Structure
-    equations : list of Equation
-    own : list of Equation
-        The equations of the variables of the problem.
-    stated : list of Multiplier
-        Those of the constraints of the problem and of the bounds of its variables, not of parts of an atom.
-    primal : cp.Problem
-        The problem that was swept.
-    sign : float
-        -1.0 for a maximisation, which is swept as the minimum of minus its objective.
-    problem : cp.Problem
-        Its maximum over all multipliers; the variables are the multipliers of the gradient's equations.
-    zero : dict from variable id to mask
-        The entries that signs force to zero.
-    """
-
-    def __init__(self, problem: cp.Problem, structure: Structure, zero: dict[int, Mask]) -> None:
-        variables, names = structure.user_variables, renamed(structure)
-        self.structure, self.primal, self.sign, self.zero = structure, problem, structure.sign, zero
-        super().__init__(problem, names, implied_constraints(variables, names, zero))
-        order = {**dict.fromkeys(v for v in variables if v in self.gradient), **self.gradient}
-        self.equations = [equation_of(v, names.get(v.id, v.name()), self.gradient[v]) for v in order]
-        users = {v.id for v in variables}
-        self.own = [e for e in self.equations if e.variable.id in users]
-        self.stated = [
-            m
-            for m in self.multipliers
-            if m.user or users >= {v.id for _, e in m.terms for v in e.variables()}
-        ]
-        value = [-t.cost for t in self.terms if not t.cost.is_zero()] + self.value
-        constraints = [c for t in self.terms for c in t.domain] + self.cones
-        constraints += [e.constraint for e in self.equations]
-        self.problem = cp.Problem(cp.Maximize(total(value)), constraints)
-
-    def point(self) -> dict[int, Array]:
-        """Return the values of the variables by id, at the multipliers that the last solve has left.
-
-        A variable that no term has is one where it must be positive, else zero.
-        """
-        unused = (v for v in self.structure.user_variables if v not in self.gradient)
-        found = {v.id: np.full(v.shape, float(v.attributes["pos"])) for v in unused}
-        found |= {e.variable.id: e.point() for e in self.equations}
-        for key, mask in self.zero.items():
-            found[key][mask.reshape(found[key].shape, order="F")] = 0.0
-        return found

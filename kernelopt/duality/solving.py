@@ -11,7 +11,7 @@ import numpy as np
 from cvxpy.reductions.solution import Solution
 
 from kernelopt.conic.ladder import ladder, run_solver
-from kernelopt.duality.equations import Swept
+from kernelopt.duality.sweep import Swept
 from kernelopt.errors import InfeasibleError, SolverError, UnboundedError
 from kernelopt.threads import quietly
 

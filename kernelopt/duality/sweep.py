@@ -8,7 +8,7 @@ table is cvxpy's cone form of that atom alone, swept by the same code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import cvxpy as cp
@@ -22,12 +22,15 @@ from cvxpy.transforms.indicator import indicator
 
 from kernelopt.duality.adjoints import adjoint, uniform, value_of
 from kernelopt.duality.conjugates import CONJUGATES, NUMBERS, SUPPORTS, New
+from kernelopt.duality.equations import equation_of, implied_constraints, renamed
 from kernelopt.duality.lagrangian import Multiplier, Term, pairing, times, total
 from kernelopt.duality.written import fresh
 from kernelopt.errors import DualizationError
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.risk import Risk
+from kernelopt.structure.structure import Structure
 from kernelopt.structure.trees import copied_constraint, risks, visible_variables, with_args
+from kernelopt.validation import Array, Mask
 
 STACKS = ("AddExpression", "Hstack", "Vstack", "Concatenate")  # atoms in which every argument has a weight
 PLUS = ("Inequality", "NonPos", "Equality", "Zero")  # constraints e <= 0 and e == 0
@@ -46,19 +49,26 @@ LETTERS = {
 }  # of the multipliers of cones
 
 
-class Sweep:
-    """One backward sweep over a problem, which finds the parts of its Lagrangian, as that of a minimisation.
+class Swept:
+    """The dual of a problem as one backward sweep states it, before any rule of the board.
 
     Parameters
     ----------
     problem : cp.Problem
-    names : dict from variable id to str
-        The names in print of variables that have none of their own. Those of cone forms are added.
-    bounds : iterable of (name, constraint)
-        Constraints that the attributes of variables state, or that follow from the others.
+        It is swept as a minimisation.
+    structure : Structure
+        The problem of the user.
+    zero : dict from variable id to mask
+        The entries that signs force to zero.
 
     Attributes
     ----------
+    structure, primal, zero
+        The parameters.
+    sign : float
+        -1.0 for a maximisation, which is swept as the minimum of minus its objective.
+    names : dict from variable id to str
+        The names in print of variables that have none of their own, also of cone forms.
     value : list of cvxpy expressions
         The parts of the Lagrangian that are free of the variables.
     gradient : dict from variable to list of cvxpy expressions
@@ -68,30 +78,62 @@ class Sweep:
     cones : list of cvxpy constraints
         The dual cones of the multipliers.
     multipliers : list of Multiplier
+    equations : list of Equation
+    own : list of Equation
+        The equations of the variables of the problem.
+    stated : list of Multiplier
+        The multipliers of the constraints of the problem and of the bounds of its variables, not of parts of
+        an atom.
+    problem : cp.Problem
+        The maximum over all multipliers; the variables are the multipliers of the gradient's equations.
     """
 
-    def __init__(
-        self,
-        problem: cp.Problem,
-        names: dict[int, str],
-        bounds: Iterable[tuple[str, Constraint]] = (),
-    ) -> None:
-        leaves = (*visible_variables(problem), *problem.parameters())
-        self.new = New({leaf.name() for leaf in leaves} | set(names.values()))
-        self.new.first = "1" if len(risks(problem)) > 1 else ""
-        self.new.psd = [c.args[0] for c in problem.constraints if isinstance(c, cp.constraints.PSD)]
-        self.names, self.gradient = names, dict[cp.Variable, list[cp.Expression]]()
+    def __init__(self, problem: cp.Problem, structure: Structure, zero: dict[int, Mask]) -> None:
+        self.structure, self.primal, self.sign, self.zero = structure, problem, structure.sign, zero
+        self.names, self.gradient = renamed(structure), dict[cp.Variable, list[cp.Expression]]()
         self.value, self.cones = list[cp.Expression](), list[Constraint]()
         self.terms, self.multipliers = list[Term](), list[Multiplier]()
-        sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
-        self.visit(problem.objective.args[0], cp.Constant(sign))
+        leaves = (*visible_variables(problem), *problem.parameters())
+        self.new = New({leaf.name() for leaf in leaves} | set(self.names.values()))
+        self.new.first = "1" if len(risks(problem)) > 1 else ""
+        self.new.psd = [c.args[0] for c in problem.constraints if isinstance(c, cp.constraints.PSD)]
+        self.visit(problem.objective.args[0], cp.Constant(self.sign))
         for i, (c, name) in enumerate(zip(problem.constraints, multiplier_names(problem), strict=True)):
             smaller, basis = facial_reduction(c)  # a matrix inequality of low rank is restricted to its range
             found = self.constrain(smaller, c.label or f"constraint {i}", name, "constraint ")
             found.constraint, found.basis = c, basis
-        for label, c in bounds:
+        for label, c in implied_constraints(structure.user_variables, self.names, zero):
             self.constrain(c, label, f"y[{label}]")
         self.multipliers.sort(key=lambda m: not m.user)
+        self.state(structure.user_variables)
+
+    def state(self, variables: Sequence[cp.Variable]) -> None:
+        """State the equations and the problem over the multipliers, once all parts have been visited."""
+        order = {**dict.fromkeys(v for v in variables if v in self.gradient), **self.gradient}
+        self.equations = [equation_of(v, self.names.get(v.id, v.name()), self.gradient[v]) for v in order]
+        users = {v.id for v in variables}
+        self.own = [e for e in self.equations if e.variable.id in users]
+        self.stated = [
+            m
+            for m in self.multipliers
+            if m.user or users >= {v.id for _, e in m.terms for v in e.variables()}
+        ]
+        value = [-t.cost for t in self.terms if not t.cost.is_zero()] + self.value
+        constraints = [c for t in self.terms for c in t.domain] + self.cones
+        constraints += [e.constraint for e in self.equations]
+        self.problem = cp.Problem(cp.Maximize(total(value)), constraints)
+
+    def point(self) -> dict[int, Array]:
+        """Return the values of the variables by id, at the multipliers that the last solve has left.
+
+        A variable that no term has is one where it must be positive, else zero.
+        """
+        unused = (v for v in self.structure.user_variables if v not in self.gradient)
+        found = {v.id: np.full(v.shape, float(v.attributes["pos"])) for v in unused}
+        found |= {e.variable.id: e.point() for e in self.equations}
+        for key, mask in self.zero.items():
+            found[key][mask.reshape(found[key].shape, order="F")] = 0.0
+        return found
 
     def visit(self, e: Any, W: cp.Expression) -> None:
         """Add <W, e> to the Lagrangian, for a weight W of the shape of e."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -23,22 +23,6 @@ OF_THE_TABLE = {  # names that the table of conjugates gives to arrays
     "R": "a root of the matrix of a square",
     "Q": "a basis of the range of the kernels, by rows",
 }
-
-
-class Symbol(NamedTuple):
-    """A name of an array.
-
-    Attributes
-    ----------
-    name : str
-    value : array
-    meaning : str
-        Empty for an array that is described by where it stands.
-    """
-
-    name: str
-    value: Array
-    meaning: str
 
 
 class Symbols:
@@ -66,7 +50,7 @@ class Symbols:
 
     def __init__(self, taken: set[str]) -> None:
         self.taken = set(taken)
-        self.known: list[Symbol] = []
+        self.known: dict[str, tuple[Array, str]] = {}
         self.stacks: dict[str, Grams] = {}
         self.used: dict[str, str] = {}
         self.sums: dict[str, tuple[Tree, Tree]] = {}
@@ -77,7 +61,7 @@ class Symbols:
         """Name an array beforehand, unless it has a name or needs none."""
         array = dense(value)
         if not same_entries(array) and self.found(array) is None:
-            self.known.append(Symbol(fresh(wanted, self.taken), array, meaning))
+            self.known[fresh(wanted, self.taken)] = array, meaning
 
     def declare_stack(self, grams: Grams, wanted: str = "") -> str:
         """Return the letter of a stack of Gram matrices, a new one for a new stack.
@@ -91,7 +75,7 @@ class Symbols:
         letter = fresh(wanted or "K", self.taken)
         self.stacks[letter] = grams
         if len(grams) == 1:
-            self.known.append(Symbol(letter, grams.gram(0), "the Gram matrix"))
+            self.known[letter] = grams.gram(0), "the Gram matrix"
         else:
             self.declare(grams.traces, "t", f"the traces tr {letter}_m")
         return letter
@@ -130,13 +114,15 @@ class Symbols:
         unit = "eE"[array.ndim - 1] + "".join(str(i + 1) for i in at[0]) if len(at) == 1 else ""
         if unit and unit not in self.taken:
             self.declare(array != 0, unit, f"one at {at[0]}, else zero")
-        if self.found(array) is None:
+        found = self.found(array)
+        if found is None:
             name = self.letter(array.ndim, role) if UNNAMED.fullmatch(given) else given
-            meaning = OF_THE_TABLE.get(given, "") if self.dual else ""
-            self.known.append(Symbol(fresh(name, self.taken), array, meaning))
-        symbol, factor, transpose = self.found(array) or (self.known[-1], 1.0, False)
-        name, shape = symbol.name, symbol.value.shape
-        self.used[name] = f"{shape}  {symbol.meaning or self.standing(name)}"
+            name = fresh(name, self.taken)
+            self.known[name] = array, OF_THE_TABLE.get(given, "") if self.dual else ""
+            found = name, 1.0, False
+        name, factor, transpose = found
+        shape, meaning = self.known[name][0].shape, self.known[name][1]
+        self.used[name] = f"{shape}  {meaning or self.standing(name)}"
         tree = leaf(name, shape, array.ndim == 2 and np.array_equal(array, array.T))
         return (transposed(tree) if transpose else tree).times(factor)
 
@@ -171,13 +157,13 @@ class Symbols:
             places.append(place)
         return f"in {', '.join(places)}".replace("in d/d", "the costs of")
 
-    def found(self, array: Array) -> tuple[Symbol, float, bool] | None:
+    def found(self, array: Array) -> tuple[str, float, bool] | None:
         """Return the symbol s of an array k s or k s', the factor k, and whether it is the transpose."""
-        for symbol in self.known:
+        for name, (value, _) in self.known.items():
             for transpose in (False, True)[: array.ndim]:
-                factor = multiple(array, symbol.value.T if transpose else symbol.value)
+                factor = multiple(array, value.T if transpose else value)
                 if factor:
-                    return symbol, factor, transpose
+                    return name, factor, transpose
         return None
 
     def printed(self) -> dict[str, str]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernelopt.errors import InputError, NotFiniteError, ShapeError
 from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, pieces, read_only
-from kernelopt.grams.interpolation import SETTINGS, interpolated_images, is_worthwhile
+from kernelopt.grams.interpolation import FEWEST_POINTS, interpolated_images, is_worthwhile
 from kernelopt.grams.storage import EVERY, Points, Storage
 from kernelopt.kernels import Kernel, Profile, as_points
 from kernelopt.kernels.base import claims, foreign
@@ -129,7 +129,7 @@ class KernelStorage(Storage):
 
     @property
     def assumes(self) -> tuple[str, ...]:  # type: ignore[override]
-        if not is_worthwhile(self.n_points, SETTINGS.fewest_points, self.n_points):
+        if not is_worthwhile(self.n_points, FEWEST_POINTS, self.n_points):
             return ()
         names = dict.fromkeys(name for i in range(len(self)) for name in self._claims(i))
         return tuple(f"the kernel {name} is completely monotone, as its class claims" for name in names)

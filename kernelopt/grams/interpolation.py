@@ -15,7 +15,6 @@ least |f^(k)(a)| a^k / k!. Hence the error is at most 2 ((b - a) / 4a)^k f(0) <=
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
 from typing import Any
@@ -33,29 +32,16 @@ from kernelopt.running import check
 from kernelopt.validation import Array, Index
 
 POWERS = 9  # t^0, ..., t^8
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The numbers of the method."""
-
-    cell_bits: int = 4  # of the mantissa: 16 cells for each factor of two
-    most_octaves: int = 6  # of the cells: distances below them are rare, and evaluated one by one
-    nearest: float = 2e-3  # share of a sample that is below all cells
-    margin: float = 1.25  # factor beside the extremes of the sample
-    coefficient_roundings: int = 350  # see `coefficients`
-    fewest_points: int = 256  # measured: below them every function is evaluated for every pair
-    tile: int = 512  # rows and columns of the distances that are computed at a time: 2 MB
-    sampled: int = 32  # rows whose distances tell where the cells are
-
-    @property
-    def most_roundings(self) -> int:
-        """Roundings of a sum over all moments, of coefficients, and of values, powers and sums of parts."""
-        moments = POWERS * ((self.most_octaves << self.cell_bits) + 2)
-        return moments + self.coefficient_roundings + 64
-
-
-SETTINGS = Settings()
+CELL_BITS = 4  # of the mantissa: 16 cells for each factor of two
+MOST_OCTAVES = 6  # of the cells: distances below them are rare, and evaluated one by one
+NEAREST = 2e-3  # share of a sample that is below all cells
+MARGIN = 1.25  # factor beside the extremes of the sample
+COEFFICIENT_ROUNDINGS = 350  # see `coefficients`
+FEWEST_POINTS = 256  # measured: below them every function is evaluated for every pair
+TILE = 512  # rows and columns of the distances that are computed at a time: 2 MB
+SAMPLED = 32  # rows whose distances tell where the cells are
+# Roundings of a sum over all moments, of coefficients, and of values, powers and sums of parts.
+MOST_ROUNDINGS = POWERS * ((MOST_OCTAVES << CELL_BITS) + 2) + COEFFICIENT_ROUNDINGS + 64
 
 
 class Interpolation:
@@ -74,11 +60,11 @@ class Interpolation:
         # the bits after those that number the cell
         bits = 23 if sample.itemsize == 4 else 52
         self._integer = np.dtype(f"i{sample.itemsize}")
-        self._shift = bits - SETTINGS.cell_bits
+        self._shift = bits - CELL_BITS
         found = sample[sample > 0]
-        high = SETTINGS.margin * found.max(initial=0.0) or 1.0
-        lowest = np.quantile(found, SETTINGS.nearest) / SETTINGS.margin if found.size else high
-        low = max(lowest, high / 2.0**SETTINGS.most_octaves)
+        high = MARGIN * found.max(initial=0.0) or 1.0
+        lowest = np.quantile(found, NEAREST) / MARGIN if found.size else high
+        low = max(lowest, high / 2.0**MOST_OCTAVES)
         ends: Index = np.array([low, high], dtype=sample.dtype).view(self._integer) >> self._shift
         self._first = int(ends[0])
         edges = np.arange(ends[0], ends[1] + 2, dtype=self._integer) << self._shift
@@ -109,7 +95,7 @@ class Interpolation:
         errors, sizes = np.abs(self._values(t) - polynomials), self.at(np.zeros(1))[:, 0]
         for m, name in tested.items():
             largest = float(errors[m].max())
-            if not largest <= SETTINGS.most_roundings * UNIT * sizes[m]:
+            if not largest <= MOST_ROUNDINGS * UNIT * sizes[m]:
                 cell = int(errors[m].max(axis=1).argmax())
                 raise InputError(
                     f"{name} must be completely monotone, as its profile says, got a function that differs "
@@ -187,7 +173,7 @@ def is_worthwhile(rows: int, columns: int, n: int) -> bool:
     not enlarge them: where f is completely monotone, the absolute values of their coefficients add up to
     f(a) <= f(0), as those of the Taylor series, up to 1e-12 f(0).
     """
-    return min(rows, columns) >= SETTINGS.fewest_points and columns + SETTINGS.most_roundings <= n
+    return min(rows, columns) >= FEWEST_POINTS and columns + MOST_ROUNDINGS <= n
 
 
 def interpolated_images(
@@ -218,8 +204,8 @@ def interpolated_images(
         If one of them is not, see `Interpolation.check`.
     """
     rows, columns = points
-    right, symmetric, tile = place(columns), np.array_equal(rows, columns), SETTINGS.tile
-    sample = distances(place(rows[:: max(1, rows.size // SETTINGS.sampled)]), right, metric)
+    right, symmetric, tile = place(columns), np.array_equal(rows, columns), TILE
+    sample = distances(place(rows[:: max(1, rows.size // SAMPLED)]), right, metric)
     interpolation = Interpolation(partial(values_of, profiles), sample)
     if tested:
         interpolation.check(tested)

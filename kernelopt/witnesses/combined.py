@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg as sl
@@ -13,21 +12,13 @@ from kernelopt.numerics.rounding import SMALLEST_DIVISOR
 from kernelopt.structure.combined.coordinates import Coordinates
 from kernelopt.validation import Array
 
-
-@dataclass(frozen=True)
-class Settings:
-    """Numbers of vectors and relative sizes."""
-
-    rounds: int = 60  # of eigenvectors, at most
-    vectors: int = 12  # new ones in a round, at most
-    largest_space: int = 90  # vectors of V; beyond it those are dropped on which K(mu) is large
-    box: float = 2.1  # |x_j| <= 2 on the set, since |y| <= 1 there and at the centre, up to rounding
-    nearly_active: float = 1e-6  # eigenvalues relative to K0 below which an eigenvector is added
-    gap: float = 1e-9  # of the value: the duality gap of a relaxation
-    interior: float = 1e-9  # the lowest eigenvalue relative to K0 of a point that counts as feasible
-
-
-SETTINGS = Settings()
+ROUNDS = 60  # of eigenvectors, at most
+VECTORS = 12  # new ones in a round, at most
+LARGEST_SPACE = 90  # vectors of V; beyond it those are dropped on which K(mu) is large
+BOX = 2.1  # |x_j| <= 2 on the set, since |y| <= 1 there and at the centre, up to rounding
+NEARLY_ACTIVE = 1e-6  # eigenvalues relative to K0 below which an eigenvector is added
+GAP = 1e-9  # of the value: the duality gap of a relaxation
+INTERIOR = 1e-9  # the lowest eigenvalue relative to K0 of a point that counts as feasible
 
 
 class Subspace:
@@ -61,9 +52,9 @@ class Subspace:
 
     def reduce(self, mu: Array) -> None:
         """Keep two thirds of a large space: the directions in which K(mu) is smallest."""
-        if self.V.shape[1] <= SETTINGS.largest_space:
+        if self.V.shape[1] <= LARGEST_SPACE:
             return
-        keep = np.linalg.eigh(np.tensordot(mu, self.compressed, 1))[1][:, : 2 * SETTINGS.largest_space // 3]
+        keep = np.linalg.eigh(np.tensordot(mu, self.compressed, 1))[1][:, : 2 * LARGEST_SPACE // 3]
         self.V, self.F = self.V @ keep, self.F @ keep
         self.compressed = keep.T @ self.compressed @ keep
 
@@ -85,7 +76,7 @@ def feasible_share(lowest: float) -> float:
 
     `lowest` is the lowest eigenvalue of K(mu) relative to K0; the lowest eigenvalue of the centre is one.
     """
-    margin = SETTINGS.interior
+    margin = INTERIOR
     return 1.0 if lowest >= margin else (1 - margin) / (1 - lowest)
 
 
@@ -111,18 +102,18 @@ def factors(
     size = float(np.linalg.norm(along))
     if size < SMALLEST_DIVISOR:  # the function is constant over the weights of the given trace
         return
-    subspace.add(at.lowest(mu, 2 * SETTINGS.vectors)[1])
+    subspace.add(at.lowest(mu, 2 * VECTORS)[1])
     reach = max(min(abs(attained), size), least)
-    box, sides = np.vstack([np.eye(p), -np.eye(p)]), np.full(2 * p, SETTINGS.box)
-    for _ in range(SETTINGS.rounds):
+    box, sides = np.vstack([np.eye(p), -np.eye(p)]), np.full(2 * p, BOX)
+    for _ in range(ROUNDS):
         program = SmallProgram(along, np.zeros((p, p)), box, sides, *subspace.inequality())
-        found = solve_small(program, np.zeros(p), SETTINGS.gap * reach, size + least)
+        found = solve_small(program, np.zeros(p), GAP * reach, size + least)
         mu = at.centre + at.D @ found.x
-        values, vectors = at.lowest(mu, SETTINGS.vectors)
+        values, vectors = at.lowest(mu, VECTORS)
         inside = at.centre + feasible_share(float(values[0])) * (mu - at.centre)
         attained = min(attained, constant + float(slope @ inside))
         reach = max(abs(constant + float(slope @ mu)), least)
         yield subspace.factor(found.Z), attained
         subspace.reduce(inside)
-        if not subspace.add(vectors[:, values < SETTINGS.nearly_active]):
+        if not subspace.add(vectors[:, values < NEARLY_ACTIVE]):
             return

@@ -12,10 +12,10 @@ import pytest
 import kernelopt as ko
 from kernelopt import Kernel
 from kernelopt.extend import Profile
-from kernelopt.grams.interpolation import SETTINGS
+from kernelopt.grams.interpolation import MOST_ROUNDINGS
 from tests.every import every
 
-N = SETTINGS.most_roundings + 300  # images of 300 points are interpolated
+N = MOST_ROUNDINGS + 300  # images of 300 points are interpolated
 rng = np.random.default_rng(0)
 X = rng.normal(size=(N, 2))
 Y = np.where(X[:, 0] + 0.3 * rng.normal(size=N) > 0, 1.0, -1.0)

@@ -9,7 +9,8 @@ import pytest
 import kernelopt as ko
 from kernelopt.duality.conjugates import CONJUGATES, Conjugate, New, conjugate
 from kernelopt.duality.solving import solved
-from kernelopt.duality.sweep import Sweep
+from kernelopt.duality.sweep import Swept
+from kernelopt.structure.structure import Structure
 from tests.every import every
 
 rng = np.random.default_rng(0)
@@ -67,7 +68,8 @@ def maximum(g, weight, u):
     """The maximum that is stated for an atom with a weight: numbers, or a variable equal to u."""
     if weight.is_constant():
         price = cp.multiply(weight if g.is_atom_convex() else -weight, g)
-        stated = Sweep(cp.Problem(cp.Minimize(cp.sum(price))), {}).terms[0]
+        problem = cp.Problem(cp.Minimize(cp.sum(price)))
+        stated = Swept(problem, Structure(problem), {}).terms[0]
     else:
         stated = CONJUGATES[type(g).__name__](g, weight, New({"x"}))
     if stated is None:

@@ -9,10 +9,17 @@ import kernelopt as ko
 from kernelopt import Kernel
 from kernelopt.extend import Profile
 from kernelopt.grams import evaluated
-from kernelopt.grams.interpolation import SETTINGS, Interpolation, coefficients, inverse_vandermonde, nodes
+from kernelopt.grams.interpolation import (
+    COEFFICIENT_ROUNDINGS,
+    MOST_ROUNDINGS,
+    Interpolation,
+    coefficients,
+    inverse_vandermonde,
+    nodes,
+)
 
 UNIT = 2.0**-53
-N = SETTINGS.most_roundings + 420
+N = MOST_ROUNDINGS + 420
 WIDTHS = np.geomspace(1e-3, 1e3, 13)
 
 
@@ -43,7 +50,7 @@ def test_a_single_term_is_exact_up_to_rounding(number):
 
 def test_the_errors_of_the_coefficients_are_those_that_are_counted():
     V = inverse_vandermonde()
-    assert 11 * np.abs(V).sum() / 32 < SETTINGS.coefficient_roundings
+    assert 11 * np.abs(V).sum() / 32 < COEFFICIENT_ROUNDINGS
     powers = np.vander(nodes(), increasing=True)
     assert np.abs(powers @ V - np.eye(len(V))).max() <= len(V) * UNIT * (np.abs(powers) @ np.abs(V)).max()
     a, h = 1.0, 1 / 32

@@ -16,23 +16,12 @@ from formulations.linear_functional.method.filters import Filter, tikhonov
 from formulations.linear_functional.regularization_data import RegularizationData
 from kernelopt.extend import Array, Ball, as_float_array, shown
 
-
-@dataclass(frozen=True)
-class Tuned:
-    """The tuned numbers of the first stage."""
-
-    part_bytes: int = 32_000_000  # of the kernel matrices that a job holds at a time
-    part_kernels: int = 16  # that a job takes at a time at most, so that there are tasks for every job
-    psd_tolerance: float = 1e-8  # of the largest eigenvalue, as for all kernels
-    factor_tolerance: float = 1e-9  # of the level: the trace that a factor may miss, see `decomposed`
-    low_rank: int = 3  # a factor of at most n / 3 columns is decomposed faster than the kernel
-    # 1 - tr H / n at which the residual is rounding alone: the score is then infinite
-    no_freedom: float = 1e-12
-
-
-TUNED = Tuned()
-
-
+PART_BYTES = 32_000_000  # of the kernel matrices that a job holds at a time
+PART_KERNELS = 16  # that a job takes at a time at most, so that there are tasks for every job
+PSD_TOLERANCE = 1e-8  # of the largest eigenvalue, as for all kernels
+FACTOR_TOLERANCE = 1e-9  # of the level: the trace that a factor may miss, see `decomposed`
+LOW_RANK = 3  # a factor of at most n / 3 columns is decomposed faster than the kernel
+NO_FREEDOM = 1e-12  # 1 - tr H / n at which the residual is rounding alone: the score is then infinite
 GRID = np.logspace(1, -8, 37)  # four values of alpha in every decade
 EIGENDECOMPOSITION = 20 * np.finfo(float).eps  # times n |K| is more than LAPACK loses
 
@@ -106,7 +95,7 @@ class Spectrum:
         """Return |v - K b|^2 / n / (1 - tr H / n)^2, H the matrix that maps v to K b."""
         g, _ = self.filtered(filter, level)
         freedom = 1 - float(self.values @ g) / v.size
-        if freedom <= TUNED.no_freedom:
+        if freedom <= NO_FREEDOM:
             return np.inf
         residual = v - self.fitted(filter, level, v)
         return float(residual @ residual) / v.size / freedom**2
@@ -200,16 +189,16 @@ def decomposed(part: ko.Grams, i: int, data: RegularizationData, level: float) -
     K = part.gram(i)
     L = part.factor(i)
     missing = max(float(np.trace(K)) - float(np.square(L).sum()), 0.0)
-    if TUNED.low_rank * L.shape[1] <= len(K) and missing <= TUNED.factor_tolerance * level:
+    if LOW_RANK * L.shape[1] <= len(K) and missing <= FACTOR_TOLERANCE * level:
         vectors, roots, _ = np.linalg.svd(L[data.trained], full_matrices=False)
         return Spectrum(np.square(roots), vectors)
     values, vectors = np.linalg.eigh(
         K if data.trained.size == len(K) else K[np.ix_(data.trained, data.trained)]
     )
-    if values[0] < -TUNED.psd_tolerance * np.abs(values).max():
+    if values[0] < -PSD_TOLERANCE * np.abs(values).max():
         raise ko.errors.NotPSDError(
             f"{part.names[i]} must be positive semidefinite (smallest eigenvalue at least "
-            f"-{TUNED.psd_tolerance:g} of the largest), got {values[0] / np.abs(values).max():.3g} of the "
+            f"-{PSD_TOLERANCE:g} of the largest), got {values[0] / np.abs(values).max():.3g} of the "
             "largest. Leave the kernel out, or clip its spectrum if that is meant."
         )
     return Spectrum(np.maximum(values, 0.0), vectors)
@@ -266,7 +255,7 @@ def tasks(data: RegularizationData) -> Iterator[Any]:
     A stack keeps the matrices that it evaluated (up to 1 GB), and two threads must not read one stack.
     So every task makes a stack of its own, the block of all labelled points, which is freed at its end.
     """
-    step = int(np.clip(TUNED.part_bytes // (8 * data.n**2), 1, TUNED.part_kernels))
+    step = int(np.clip(PART_BYTES // (8 * data.n**2), 1, PART_KERNELS))
     for start in range(0, data.M, step):
         yield joblib.delayed(part_of_candidates)(data, range(start, min(start + step, data.M)))
 

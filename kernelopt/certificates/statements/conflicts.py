@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from math import lcm
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 from cvxpy.constraints import Inequality
@@ -37,11 +37,8 @@ MAX_MULTIPLICATIONS = 10**6  # of fractions in an elimination: a few seconds
 MAX_DENOMINATOR = 10**6  # of the free entries of a null vector: a solver's accuracy
 
 
-class Conflict(NamedTuple):
-    """A sentence that names the contradiction, and a statement or a certificate that proves it."""
-
-    text: str
-    proof: Any
+Conflict: TypeAlias = tuple[str, Any]
+"""A sentence that names the contradiction, and a statement or a certificate that proves it."""
 
 
 def conflict(structure: Structure) -> Conflict | None:
@@ -68,7 +65,7 @@ def cycle(structure: Structure) -> Conflict | None:
             continue
         rows = compared.contradictions[0]
         text = f"the triplets contradict each other: {compared.describe(rows)}"
-        return Conflict(text, cycle_statement(gains.triplets[list(rows)], float(np.min(margin.value))))
+        return text, cycle_statement(gains.triplets[list(rows)], float(np.min(margin.value)))
     return None
 
 
@@ -101,7 +98,7 @@ def linear_conflict(structure: Structure) -> Conflict | None:
     total = float(sum(v * Fraction(row[3]) for v, row in zip(u, statement.rows, strict=True)))
     listed = " + ".join(f"{float(v):.3g} x ({name})" for v, name in used[:MAX_LISTED])
     more = f" + {len(used) - MAX_LISTED} more" if len(used) > MAX_LISTED else ""
-    return Conflict(f"{listed}{more} reads 0 <= {total:.3g}", statement)
+    return f"{listed}{more} reads 0 <= {total:.3g}", statement
 
 
 def linear_part(structure: Structure) -> Statement:
@@ -152,7 +149,7 @@ def cone_conflict(structure: Structure) -> Conflict | None:
     signed = np.array(signs)
     set_multiplier(statement, 0, found[1], ~signed, lambda forms: bound.cover(statement, forms, signed))
     text = f"no combination of the kernels with ({bound.name}) is positive semidefinite"
-    return Conflict(text, statement) if proves_infeasibility(statement) else None
+    return (text, statement) if proves_infeasibility(statement) else None
 
 
 def farkas_multipliers(A: Array, right: Array, equal: Any, signs: Any) -> list[Fraction] | None:
@@ -231,4 +228,4 @@ def inseparable(Ks: Sequence[Array], y: Array, bias: bool, alpha: Array, *, nonn
     weights = np.zeros(n)
     weights[used] = [float(v) for v in integers]
     statement.set_witness(0, alpha=weights)
-    return Conflict(text, statement) if proves_infeasibility(statement) else None
+    return (text, statement) if proves_infeasibility(statement) else None

@@ -9,8 +9,7 @@ from kernelopt.methods.spectral_master.machines import Cut, Trained
 from kernelopt.methods.spectral_master.settings import SETTINGS
 from kernelopt.numerics.matrix_inequality import SmallProgram, solve_small
 from kernelopt.validation import Array
-from kernelopt.witnesses.combined import SETTINGS as SEARCH
-from kernelopt.witnesses.combined import Subspace
+from kernelopt.witnesses.combined import BOX, Subspace
 
 
 class Master:
@@ -46,7 +45,7 @@ class Master:
         c = np.append(-H[:p, :p] @ own, 1.0)
         box = np.hstack([np.vstack([np.eye(p), -np.eye(p)]), np.zeros((2 * p, 1))])
         A = np.vstack([np.hstack([-G @ at.D, np.ones((len(h), 1))]), box])
-        b = np.concatenate([-h - G @ at.centre, np.full(2 * p, SEARCH.box)])
+        b = np.concatenate([-h - G @ at.centre, np.full(2 * p, BOX)])
         S0, S = self.subspace.inequality()
         program = SmallProgram(c, H, A, b, S0, np.concatenate([S, np.zeros((1, *S0.shape))]))
         x = SETTINGS.start_share * own

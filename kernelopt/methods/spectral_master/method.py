@@ -32,8 +32,7 @@ from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.learning import one_risk
 from kernelopt.structure.structure import Objective, Structure, every_multiplier
 from kernelopt.validation import Array, whole
-from kernelopt.witnesses.combined import SETTINGS as SEARCH
-from kernelopt.witnesses.combined import Subspace, feasible_share
+from kernelopt.witnesses.combined import NEARLY_ACTIVE, Subspace, feasible_share
 
 REMEDY = "Try method='exact' if it fits, or accept the bounds."
 
@@ -154,7 +153,7 @@ class SpectralMasterRun:
                 return
             master.add(trained.cut, best.mu)
             subspace.reduce(best.mu)
-            subspace.add(vectors[:, values < SEARCH.nearly_active])
+            subspace.add(vectors[:, values < NEARLY_ACTIVE])
 
     def first_weights(self) -> Array:
         """Return the weights of a checkpoint, moved to the centre until K is PSD; without one the centre."""
