@@ -24,10 +24,6 @@ SHORT_SETUP = 0.2  # a set-up up to this long runs in this process: starting ano
 CVXOPT_RUNS = threading.Lock()  # the options of CVXOPT are one dictionary for the whole process
 
 
-class TooLong(Exception):
-    """The solver was not started: its set-up, which cannot be interrupted, would exceed the time left."""
-
-
 def call(
     solver: Any,
     data: dict[str, Any],
@@ -57,8 +53,9 @@ def call(
 
     Raises
     ------
-    TooLong
-        If no such process can be started, and the set-up may take longer than the running call has left.
+    TimeoutError
+        If no such process can be started, and the set-up may take longer than the running call has left. It
+        cannot be interrupted, so the solver is not started.
     """
     name = solver.name()
     work = with_own_options(through_cvxpy) if name == "CVXOPT" else through_cvxpy
@@ -74,7 +71,7 @@ def call(
     if process is not None:
         worker.work = with_fallback(process, worker.work, ended)
     elif SETUP_ERROR * setup > seconds_left():
-        raise TooLong("there is no time to set up an interior-point method")
+        raise TimeoutError("there is no time to set up an interior-point method")
 
     def poll() -> None:
         if name == "SCS":

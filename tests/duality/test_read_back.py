@@ -101,8 +101,8 @@ def read_back(dual, primal=False):
 
 def add_data(names, notation):
     """Add the data of a notation to the names of variables."""
-    for symbol in notation.symbols.known:
-        names[symbol.name] = cp.Constant(symbol.value)
+    for name, (value, _) in notation.symbols.known.items():
+        names[name] = cp.Constant(value)
     for letter, grams in notation.symbols.stacks.items():
         names[letter if len(grams) == 1 else f"{letter}_m"] = (
             cp.Constant(grams.gram(0)) if len(grams) == 1 else [grams.gram(i) for i in range(len(grams))]

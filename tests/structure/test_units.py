@@ -239,14 +239,14 @@ def test_equilibrated_programs_are_the_same_but_for_powers_of_two(power):
         [power * 1e-7 * x[0] + x[1] >= 3.0, cp.pnorm(x, 3, approx=False) <= 1e9],
     )
     program = cone_program(problem)
-    scaled = equilibrated(program, program.by_column([(x, np.full(3, 2.0**20))], np.nan))
-    for factors in (scaled.rows, scaled.columns):
+    units = program.by_column([(x, np.full(3, 2.0**20))], np.nan)
+    scaled, columns, rows = equilibrated(program, units)
+    for factors in (rows, columns):
         assert (np.frexp(factors)[0] == 0.5).all()
-    A, rows, columns = program.A.toarray(), scaled.rows[:, None], scaled.columns
-    assert np.array_equal(scaled.program.A.toarray(), rows * A * columns)
-    assert np.array_equal(scaled.program.b, scaled.rows * program.b)
-    assert np.array_equal(scaled.program.c, columns * program.c)
+    assert np.array_equal(scaled.A.toarray(), rows[:, None] * program.A.toarray() * columns)
+    assert np.array_equal(scaled.b, rows * program.b)
+    assert np.array_equal(scaled.c, columns * program.c)
     for cone in program.cones:
-        assert not np.ptp(cone.of(scaled.rows), axis=1).any()  # what a cone of several rows allows
-    sizes = np.maximum(np.abs(scaled.program.A.toarray()).max(axis=1), np.abs(scaled.program.b))
+        assert not np.ptp(cone.of(rows), axis=1).any()  # what a cone of several rows allows
+    sizes = np.maximum(np.abs(scaled.A.toarray()).max(axis=1), np.abs(scaled.b))
     assert sizes.max() <= 2

@@ -22,7 +22,7 @@ from kernelopt.certificates.conic.symmetric_cones import (
     Semidefinite,
     verified_semidefinite,
 )
-from kernelopt.conic.calls import TooLong, call
+from kernelopt.conic.calls import call
 from kernelopt.conic.compiled import Compiled, compiled
 from kernelopt.errors import KerneloptError, Stopped
 from kernelopt.numerics.ball import Ball
@@ -65,7 +65,7 @@ class ConeProgram:
                 lambda: solver.solve_via_data(data, False, False, dict(options), None),
                 options,
             )
-        except TooLong:
+        except TimeoutError:
             return TOO_LONG, None, None
         except Stopped:
             raise

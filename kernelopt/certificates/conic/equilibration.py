@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,16 +16,11 @@ from kernelopt.validation import Array
 SWEEPS = 8
 
 
-class Scaled(NamedTuple):
-    """The program in x' = x / columns with the rows of A and b multiplied by `rows`: z = rows * z'."""
+def equilibrated(program: ConeProgram, units: Array) -> tuple[ConeProgram, Array, Array]:
+    """Return the program in units of its columns, with the units. A unit that is given as NaN is computed.
 
-    program: ConeProgram
-    columns: Array
-    rows: Array
-
-
-def equilibrated(program: ConeProgram, units: Array) -> Scaled:
-    """Return the program in units of its columns. A unit that is given as NaN is computed.
+    The results are `scaled_program(program, columns, rows)`, columns and rows: x = columns * x' and
+    z = rows * z'.
 
     A sweep has two steps. The first step divides every row of (A, b) by its largest absolute entry. The rows
     of one second-order, semidefinite, exponential or power cone are divided by one number, since the cone is
@@ -59,8 +53,8 @@ def equilibrated(program: ConeProgram, units: Array) -> Scaled:
     columns, rows = powers_of_two_below(columns), powers_of_two_below(rows)
     scaled = scaled_program(program, columns, rows)
     if not same_numbers(scaled_program(scaled, 1 / columns, 1 / rows), program):  # overflow or underflow
-        return Scaled(program, np.ones(columns.size), np.ones(rows.size))
-    return Scaled(scaled, columns, rows)
+        return program, np.ones(columns.size), np.ones(rows.size)
+    return scaled, columns, rows
 
 
 def scaled_program(program: ConeProgram, columns: Array, rows: Array) -> ConeProgram:

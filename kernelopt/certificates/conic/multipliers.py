@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelopt.certificates.boxes import Box, Boxes
 from kernelopt.certificates.conic.cones import ConeProgram, cone_program
-from kernelopt.certificates.conic.equilibration import Scaled, equilibrated
+from kernelopt.certificates.conic.equilibration import equilibrated
 from kernelopt.certificates.conic.lagrangian import gradient
 from kernelopt.certificates.conic.proofs import (
     column_choices,
@@ -74,8 +74,8 @@ def conic_bound(
         scaled = equilibrated(program, by_column(lambda v: units.get(v.id, np.ones(())), np.nan))
         lower = by_column(lambda v: entries(v, boxes[v.id].lower.reshape(v.shape, order="F")), -np.inf)
         upper = by_column(lambda v: entries(v, boxes[v.id].upper.reshape(v.shape, order="F")), np.inf)
-        known = Box(lower / scaled.columns, upper / scaled.columns)
-        x = by_column(lambda v: value_of(v), np.nan) / scaled.columns
+        known = Box(lower / scaled[1], upper / scaled[1])
+        x = by_column(lambda v: value_of(v), np.nan) / scaled[1]
         with np.errstate(all="ignore"):  # a bound that overflows is -inf in the end
             search = Search(scaled, known, np.nan_to_num(np.abs(x)), names, found)
             if options is not None:
@@ -137,15 +137,20 @@ class Search:
     all such points, or none does, and `objective_bound` itself is a lower bound. Hence
     min(v, objective_bound) is a lower bound in any case.
 
-    `sizes` are the absolute values of the columns at a known point; the limits that a bound may assume hold
-    there. Every improved bound is appended to `found`.
+    `scaled` is what `equilibrated` returns. `sizes` are the absolute values of the columns at a known point;
+    the limits that a bound may assume hold there. Every improved bound is appended to `found`.
     """
 
     def __init__(
-        self, scaled: Scaled, known: Box, sizes: Array, names: dict[int, str], found: list[Bound] | None
+        self,
+        scaled: tuple[ConeProgram, Array, Array],
+        known: Box,
+        sizes: Array,
+        names: dict[int, str],
+        found: list[Bound] | None,
     ) -> None:
-        self.scaled, self.program, self.known, self.sizes = scaled, scaled.program, known, sizes
-        self.names, self.found = names, found
+        self.program, self.columns, self.rows = scaled
+        self.known, self.sizes, self.names, self.found = known, sizes, names, found
         self.choices = column_choices(known)
         self.objective_bound, self.box = -np.inf, known
         self.dependent: Index | None = None  # columns; None while it is not known whether there are any
@@ -158,7 +163,7 @@ class Search:
         infeasible = "nfeasible" in status and "Dual" not in status
         ray = farkas(program, z, self.known) if infeasible and z is not None else None
         if ray is not None:
-            self.best = Bound(np.inf, "infeasible", self.scaled.rows * ray)
+            self.best = Bound(np.inf, "infeasible", self.rows * ray)
         elif x is not None and ("Dual" in status or "unbounded" in status):
             why = f"{owner(program, self.names, x)} is unbounded in the relaxation: it needs bounds"
             self.best = Bound(-np.inf, why)
@@ -173,7 +178,7 @@ class Search:
 
         NaN stands for the unknown entries of z, and for the auxiliary columns of x.
         """
-        program, z = self.program, z / self.scaled.rows
+        program, z = self.program, z / self.rows
         determined = not np.isnan(z).any()
         if not np.isfinite(attained) and not np.isnan(x).any():
             attained = self.primal(x)
@@ -182,7 +187,7 @@ class Search:
             z = completed(program, x, z)
         ray = farkas(program, z, self.known) if suggests_ray(program, z) else None
         if ray is not None:
-            self.best = Bound(np.inf, "infeasible", self.scaled.rows * ray)
+            self.best = Bound(np.inf, "infeasible", self.rows * ray)
             return True
         close = self.repair_and_keep(x, z, attained)
         self.needs_bounds = self.needs_bounds and determined  # completed entries may be the cause
@@ -265,7 +270,7 @@ class Search:
         if self.dependent is None or not self.dependent.size:
             return ""
         column = int(self.dependent[0])
-        radius = float(self.known.max_abs[column] * self.scaled.columns[column])
+        radius = float(self.known.max_abs[column] * self.columns[column])
         name = owner(self.program, self.names, np.arange(self.sizes.size) == column)
         return (
             f"it holds for entries of {name} up to {radius:.0e}: their matrices "

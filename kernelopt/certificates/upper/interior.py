@@ -51,9 +51,9 @@ def points_inward(structure: Structure, point: Point) -> Iterator[Point]:
     x = program.by_column(pairs, np.nan)
     if np.isnan(x).any():
         return
-    scaled = equilibrated(program, np.ones(x.size))
+    scaled, _, _ = equilibrated(program, np.ones(x.size))
     for step in STEPS:
-        changed = moved_inward(scaled.program, x, step)
+        changed = moved_inward(scaled, x, step)
         if changed is None:
             return
         columns = program.columns

@@ -156,14 +156,14 @@ class Master:
         return self.program.with_rows(sp.vstack(self.rows, format="csc"), np.array(self.right))
 
     def _solve(self, program: ConeProgram) -> tuple[Array, Array]:
-        scaled = equilibrated(program, self.units)
-        status, x, z = scaled.program.solve()
+        scaled, columns, rows = equilibrated(program, self.units)
+        status, x, z = scaled.solve()
         if status == TOO_LONG:
             raise Stopped
         if x is None or z is None or "nfeasible" in status:
-            ray = scaled.rows * z if z is not None and "PrimalInfeasible" in status else None
+            ray = rows * z if z is not None and "PrimalInfeasible" in status else None
             raise MasterFailure(status, ray)
-        return scaled.columns * x, scaled.rows * z
+        return columns * x, rows * z
 
     def _point(self, x: Array) -> Point:
         point = {}
