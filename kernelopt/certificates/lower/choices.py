@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal
 
 import cvxpy as cp
@@ -96,26 +97,16 @@ def bound_of(
     tol: float | None,
 ) -> tuple[Bound, Route]:
     """Return the lower bound of one choice of dual variables: closed, by a search, or by a conic solve."""
-    gap_floor = floor(structure)
-
-    def refined(bound_at: Callable[[list[Minorant]], Bound | None]) -> Bound | None:
-        """Return the bound of minorants, in twice the precision where their rounding errors are large."""
-        found = bound_at(minorants(structure, alphas))
-        if found is None or not found.rounding > LARGE_ROUNDING * max(abs(found.value), gap_floor):
-            return found
-        accurate = bound_at(minorants(structure, alphas, accurate=True))
-        return max(found, accurate or found, key=lambda bound: bound.value)
-
     with quietly():
-        closed = refined(lambda below: closed_bound(structure, below))
+        closed = refined(structure, alphas, partial(closed_bound, structure))
     if closed is not None:
         overflow = Bound(-np.inf, "the bound of the dual variable overflows")
         return closed if np.isfinite(closed.value) else overflow, "closed"
-    over_cone = refined(lambda below: combined_bound(structure, below, attained))
+    over_cone = refined(structure, alphas, partial(combined_bound, structure, attained=attained))
     if over_cone is not None and np.isfinite(over_cone.value):
         return over_cone, "closed"
     near = near_bound(structure, alphas[0], attained, not conic) if len(alphas) == 1 else None
-    if near is not None and exhausted(near, gap_floor, attained):
+    if near is not None and exhausted(near, floor(structure), attained):
         return near, "closed"
     if conic:
         found = solved_bound(structure, minorants(structure, alphas), bounds, attained, cones, left, tol)
@@ -124,6 +115,17 @@ def bound_of(
     if near is not None and near.value > found.value:
         return near, "closed"
     return found, "none" if found.value == -np.inf else "conic"
+
+
+def refined(
+    structure: Structure, alphas: list[Array], bound_at: Callable[[list[Minorant]], Bound | None]
+) -> Bound | None:
+    """Return the bound of minorants, in twice the precision where their rounding errors are large."""
+    found = bound_at(minorants(structure, alphas))
+    if found is None or not found.rounding > LARGE_ROUNDING * max(abs(found.value), floor(structure)):
+        return found
+    accurate = bound_at(minorants(structure, alphas, accurate=True))
+    return max(found, accurate or found, key=lambda bound: bound.value)
 
 
 def solved_bound(

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kernelopt.certificates.gap import Bound, floor
+from kernelopt.certificates.lower.choices import refined
 from kernelopt.certificates.lower.combined import (
-    ROUNDING,
     affine_objective,
     bound_of_factor,
     multiplier_of_trace,
 )
-from kernelopt.certificates.lower.minorants import minorants
+from kernelopt.certificates.lower.minorants import Minorant
 from kernelopt.certificates.upper.feasibility import FeasibleSet
 from kernelopt.errors import MethodError
 from kernelopt.methods.checkpoint import State
@@ -32,7 +32,7 @@ from kernelopt.structure.evaluation import Evaluator
 from kernelopt.structure.learning import one_risk
 from kernelopt.structure.structure import Objective, Structure, every_multiplier
 from kernelopt.validation import Array, whole
-from kernelopt.witnesses.combined import NEARLY_ACTIVE, Subspace, feasible_share
+from kernelopt.witnesses.combined import NEARLY_ACTIVE, VECTORS, Subspace, feasible_share
 
 REMEDY = "Try method='exact' if it fits, or accept the bounds."
 
@@ -145,7 +145,7 @@ class SpectralMasterRun:
             for cut in map(machines.cut, (mean, predicted)):
                 if (bound := master.bound(cut, Z)) > lower:
                     lower, proof = bound, (cut.alpha, subspace.factor(Z))
-            values, vectors = at.lowest(mu, SETTINGS.vectors)
+            values, vectors = at.lowest(mu, VECTORS)
             trained = machines.train(self.inside(mu, float(values[0])), predicted)
             if trained.value < best.value:
                 self.best = best = trained
@@ -225,14 +225,13 @@ class SpectralMasterRun:
     def proved(self, alpha: Array, F: Array) -> Bound:
         """Return the rigorous bound of a proof, in twice the precision where rounding errors are large."""
         structure, F = self.structure, np.sqrt(self.single.factor) * F
-        found = Bound(-np.inf)
-        for accurate in (False, True):
-            objective = affine_objective(structure, minorants(structure, [alpha], accurate))
-            if objective is not None:
-                found = max(found, bound_of_factor(self.at, objective, F, floor(structure)))
-            if found.rounding <= ROUNDING * abs(found.value):
-                break
-        return found
+
+        def bound_at(below: list[Minorant]) -> Bound | None:
+            objective = affine_objective(structure, below)
+            least = floor(structure)
+            return None if objective is None else bound_of_factor(self.at, objective, F, least)
+
+        return refined(structure, [alpha], bound_at) or Bound(-np.inf)
 
     def multipliers(self, alpha: Array, F: Array) -> list[list[Array]]:
         """Return the multipliers of the constraints, with the signs of cvxpy."""

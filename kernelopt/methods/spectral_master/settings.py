@@ -10,7 +10,6 @@ class Settings:
     """Numbers of vectors and cuts, and shares of gaps."""
 
     first_vectors: int = 2  # random vectors for each weight, which span the first space
-    vectors: int = 12  # lowest eigenvectors of an iteration
     master_gap: float = 0.02  # of the gap of the bounds: the precision of the master problem
     proof_seconds: float = 4e-11  # seconds of the bound from below over n^3: measured
     machine_gap: float = 0.02  # of the tolerance: the precision of the machines
