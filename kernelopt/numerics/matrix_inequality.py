@@ -44,17 +44,8 @@ class SmallProgram(NamedTuple):
         return found
 
 
-class SmallSolution(NamedTuple):
-    """The point x, the multipliers of A x + b >= 0 and of the matrix inequality, and the duality gap."""
-
-    x: Array
-    multipliers: Array
-    Z: Array
-    gap: float
-
-
-def solve_small(program: SmallProgram, x: Array, gap: float, first_gap: float) -> SmallSolution:
-    """Return about the minimiser, with multipliers, from a strictly feasible x.
+def solve_small(program: SmallProgram, x: Array, gap: float, first_gap: float) -> tuple[Array, Array, Array]:
+    """Return about the minimiser x, the multipliers of A x + b >= 0, and the multiplier Z of the inequality.
 
     It is the direction of Helmberg, Rendl, Vanderbei and Wolkowicz, Kojima, Shindoh and Hara, and Monteiro
     (HKM), with the predictor and corrector of Mehrotra. All Z are positive definite and all multipliers are
@@ -64,6 +55,7 @@ def solve_small(program: SmallProgram, x: Array, gap: float, first_gap: float) -
     ----------
     program : SmallProgram
     x : array of shape (p,), strictly feasible
+        The start.
     gap : float
         The duality gap <Z, S> + multipliers'(A x + b) at which the method ends.
     first_gap : float > 0
@@ -75,13 +67,11 @@ def solve_small(program: SmallProgram, x: Array, gap: float, first_gap: float) -
     inverse = inverse_of(L)
     tau = first_gap / (k + q)
     Z, multipliers = tau * inverse, tau / d
-    best = SmallSolution(x, multipliers, Z, (k + q) * tau)
     for _ in range(MOST_STEPS):
         S = program.matrix(x)
         mean = (float(np.vdot(Z, S)) + float(multipliers @ d)) / (k + q)
         residual = program.c + program.H @ x - program.adjoint(Z) - program.A.T @ multipliers
         scale = np.abs(program.c).max() + np.abs(program.H @ x).max(initial=0.0)
-        best = SmallSolution(x, multipliers, Z, mean * (k + q))
         if mean * (k + q) <= gap and np.abs(residual).max() <= 1e-6 * scale:
             break
         T = Z @ program.S @ inverse
@@ -115,7 +105,7 @@ def solve_small(program: SmallProgram, x: Array, gap: float, first_gap: float) -
         x, L, Z = accepted
         d, multipliers = program.A @ x + program.b, multipliers + dual * dl
         inverse = inverse_of(L)
-    return best
+    return x, multipliers, Z
 
 
 def advanced(program: SmallProgram, x: Array, Z: Array) -> tuple[Array, Array, Array] | None:

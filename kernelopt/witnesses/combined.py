@@ -107,13 +107,13 @@ def factors(
     box, sides = np.vstack([np.eye(p), -np.eye(p)]), np.full(2 * p, BOX)
     for _ in range(ROUNDS):
         program = SmallProgram(along, np.zeros((p, p)), box, sides, *subspace.inequality())
-        found = solve_small(program, np.zeros(p), GAP * reach, size + least)
-        mu = at.centre + at.D @ found.x
+        x, _, Z = solve_small(program, np.zeros(p), GAP * reach, size + least)
+        mu = at.centre + at.D @ x
         values, vectors = at.lowest(mu, VECTORS)
         inside = at.centre + feasible_share(float(values[0])) * (mu - at.centre)
         attained = min(attained, constant + float(slope @ inside))
         reach = max(abs(constant + float(slope @ mu)), least)
-        yield subspace.factor(found.Z), attained
+        yield subspace.factor(Z), attained
         subspace.reduce(inside)
         if not subspace.add(vectors[:, values < NEARLY_ACTIVE]):
             return

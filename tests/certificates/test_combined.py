@@ -105,9 +105,9 @@ def test_the_small_programme_is_solved_with_its_multipliers():
     """min |x|^2 / 2 - x_1 - x_2 over the unit disc [[1 + x_1, x_2], [x_2, 1 - x_1]] >> 0, and x_1 <= 1/4."""
     S = np.array([[[1.0, 0.0], [0.0, -1.0]], [[0.0, 1.0], [1.0, 0.0]]])
     program = SmallProgram(-np.ones(2), np.eye(2), np.array([[-1.0, 0.0]]), np.array([0.25]), np.eye(2), S)
-    found = solve_small(program, np.zeros(2), 1e-10, 1.0)
+    x, multipliers, Z = solve_small(program, np.zeros(2), 1e-10, 1.0)
     expected = np.array([0.25, np.sqrt(1 - 1 / 16)])
-    assert found.x == pytest.approx(expected, abs=1e-8)
-    residual = program.c + found.x - program.adjoint(found.Z) - program.A.T @ found.multipliers
+    assert x == pytest.approx(expected, abs=1e-8)
+    residual = program.c + x - program.adjoint(Z) - program.A.T @ multipliers
     assert np.abs(residual).max() <= 1e-8
-    assert np.linalg.eigvalsh(found.Z)[0] > 0 and found.multipliers[0] > 0
+    assert np.linalg.eigvalsh(Z)[0] > 0 and multipliers[0] > 0

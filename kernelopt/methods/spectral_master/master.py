@@ -50,10 +50,10 @@ class Master:
         program = SmallProgram(c, H, A, b, S0, np.concatenate([S, np.zeros((1, *S0.shape))]))
         x = SETTINGS.start_share * own
         t = float((h + G @ (at.centre + at.D @ x)).max()) + 0.1 * first_gap
-        found = solve_small(program, np.append(x, t), gap, first_gap)
-        multipliers = found.multipliers[: len(h)]
+        x, multipliers, Z = solve_small(program, np.append(x, t), gap, first_gap)
+        multipliers = multipliers[: len(h)]
         multipliers = multipliers / max(float(multipliers.sum()), 1e-300)
-        return at.centre + at.D @ found.x[:p], multipliers, found.Z
+        return at.centre + at.D @ x[:p], multipliers, Z
 
     def bound(self, cut: Cut, Z: Array) -> float:
         """Return the lower bound of the risk that a cut and the multiplier Z prove, up to rounding.

@@ -213,8 +213,9 @@ def largest_least_eigenvalue(stack: Array, mu: Array, D: Array, trace: float) ->
         cone = np.concatenate([S[1:], -np.eye(V.shape[1])[None]])
         program = SmallProgram(gain, flat, limits, most, S[0], cone)
         inside = np.append(0.9 * x, start - abs(start) * 0.2)
-        found = solve_small(program, inside, SETTINGS.precision * mean, 2 * mean)
-        x, bound = found.x[:-1], found.x[-1] + found.gap
+        found, multipliers, Z = solve_small(program, inside, SETTINGS.precision * mean, 2 * mean)
+        gap = float(np.vdot(Z, program.matrix(found))) + float(multipliers @ (limits @ found + most))
+        x, bound = found[:-1], found[-1] + gap
         if not bound > SETTINGS.none * mean:
             return
         least = float(eigenvalues(np.tensordot(np.append(1.0, x), reduced, 1))[0])
