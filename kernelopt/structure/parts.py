@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 
 import cvxpy as cp
 import numpy as np
+import scipy.sparse as sp
 from cvxpy.constraints import Equality, Inequality, NonPos, Zero
 
 from kernelopt.numerics.ball import Ball
@@ -17,7 +18,7 @@ from kernelopt.numerics.decompositions import eigenpairs, eigenvalues
 from kernelopt.numerics.norms import on_simplex
 from kernelopt.numerics.rounding import eigenvalue_error, norm_above
 from kernelopt.structure.affine import Affine, affine, single_entries
-from kernelopt.structure.trees import POWER, exponent_of
+from kernelopt.structure.trees import POWER, exponent_of, stores_coefficients, weighted_terms
 from kernelopt.validation import Array, Index
 
 Slopes = Mapping[cp.Variable, Ball]  # the coefficients of each variable, flattened by columns
@@ -108,6 +109,9 @@ class Budget(Part):
         The expression of the constraint is sign * (sum - total).
     at : tuple of int
         The position of the constraint among those of the problem; empty for a cone.
+    rounding : float >= 0
+        The relative error of `total` and of the entries of `rows`, where the problem states them as sums and
+        products of numbers.
     """
 
     rows: dict[cp.Variable, Array]
@@ -115,6 +119,7 @@ class Budget(Part):
     at_most: bool = False
     sign: float = 1.0
     at: tuple[int, ...] = ()
+    rounding: float = 0.0
 
     p: ClassVar[float] = 1.0
 
@@ -132,7 +137,10 @@ class Budget(Part):
             is_trace_multiple(v, row) or (v.is_nonneg() and (row >= 0).all() and row.any())
             for v, row in rows.items()
         )
-        return cls(rows, total, not equality, sign, (at,)) if signed and total >= 0 else None
+        if not signed or total < 0:
+            return None
+        rounding = rounding_of_coefficients(constraint.expr)
+        return cls(rows, total, not equality, sign, (at,), rounding) if rounding < 1 else None
 
     @property
     def variables(self) -> tuple[cp.Variable, ...]:  # type: ignore[override]
@@ -176,8 +184,10 @@ class Budget(Part):
 
     def support(self, s: Slopes) -> float:
         """Return total times `rate`; over a cone 0 or infinity."""
-        rate = self.rate(s)
-        return float((Ball(self.total) * rate).above) if rate > 0 or self.total < np.inf else 0.0
+        rate, total = self.rate(s), Ball(self.total)
+        if self.rounding:  # the exact ratio of the total to each entry of the rows is in this ball
+            total = total * Ball(1.0, self.rounding) / Ball(1.0, self.rounding)
+        return float((total * rate).above) if rate > 0 or self.total < np.inf else 0.0
 
     def multipliers(self, s: Slopes, support: float) -> dict[int, float]:
         """Return support / total, with the sign of the constraint."""
@@ -219,7 +229,12 @@ class Inverses(Part):
     def recognise_price(cls, weights: Array, e: cp.Expression) -> Self | None:
         """Return sum_i weights_i e_i where e is cvxpy's power -1 of a vector; None for another e."""
         read = affine(e.args[0]) if isinstance(e, POWER) and exponent_of(e) == -1 else None
-        if read is None or len(read.matrices) != 1 or not (weights >= 0).all():
+        if (
+            read is None
+            or not stores_coefficients(e.args[0])
+            or len(read.matrices) != 1
+            or not (weights >= 0).all()
+        ):
             return None
         ((variable, matrix),) = read.matrices.items()
         matrix.eliminate_zeros()
@@ -259,6 +274,24 @@ def equal_shares(reaches: Mapping[cp.Variable, Array], p: float) -> dict[int, Ar
         v.id: share * (reach.reshape(v.shape, order="F") if reach.ndim else reach * np.eye(v.shape[0]))
         for v, reach in reaches.items()
     }
+
+
+def rounding_of_coefficients(e: cp.Expression) -> float:
+    """Return a bound of the relative errors with which the coefficients of a scalar expression are read.
+
+    It is infinite where a coefficient may vanish, or where the terms of its sums round themselves.
+    """
+    sums = dict[cp.Variable | None, Ball]()  # of the constants for None
+    for w, term in weighted_terms(e, Ball(np.ones(1))):
+        read = affine(term)
+        if read is None or not stores_coefficients(term):
+            return np.inf
+        for variable, A in ((None, read.constant[:, None]), *read.matrices.items()):
+            rows = A.T @ w if A.shape[0] > 1 else Ball(np.ravel(A.toarray() if sp.issparse(A) else A)) * w
+            sums[variable] = sums[variable] + rows if variable in sums else rows
+    errors = (np.broadcast_to(row.rad, row.mid.shape) / np.abs(row.mid) for row in sums.values())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return max(float(np.nan_to_num(each, nan=0.0, posinf=np.inf).max(initial=0.0)) for each in errors)
 
 
 def largest_ratio(s: Ball, variable: cp.Variable, row: Array) -> float:

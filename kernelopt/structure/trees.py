@@ -16,7 +16,7 @@ from cvxpy.transforms.indicator import indicator
 
 from kernelopt.language.risk import Risk
 from kernelopt.numerics.ball import Ball
-from kernelopt.structure.affine import flat
+from kernelopt.structure.affine import affine, flat, total
 from kernelopt.validation import Array
 
 W = TypeVar("W", Array, Ball)
@@ -128,6 +128,29 @@ def weighted_terms(e: cp.Expression, weights: W) -> list[tuple[W, cp.Expression]
             with np.errstate(over="ignore"):  # the product of two coefficients may be infinite
                 return weighted_terms(other, weights * flat(factor.value))
     return [(weights, e)]
+
+
+def stores_coefficients(e: cp.Expression) -> bool:
+    """Whether each coefficient of an affine expression is a number that it stores: reading it rounds nothing.
+
+    That holds where at most one product is formed, where no quotient is, and where no two terms have the same
+    entry of a variable. The test is sufficient: sums over the entries of a matrix product are refused.
+    """
+    found = list(nodes(e))
+    products = [node for node in found if isinstance(node, multiply | MulExpression)]
+    summed = any(isinstance(node, Sum) for node in found) and any(type(p) is MulExpression for p in products)
+    if len(products) > 1 or summed or any(isinstance(node, DivExpression) for node in found):
+        return False
+    return all(is_disjoint(node) for node in found if isinstance(node, AddExpression))
+
+
+def is_disjoint(e: AddExpression) -> bool:
+    """Whether no two terms of a sum have the same entry of a variable, or constants that are added."""
+    read = [affine(arg) for arg in e.args]
+    every = total([term for term in read if term is not None])
+    sizes = [sum(A.count_nonzero() for A in term.matrices.values()) for term in (*filter(None, read), every)]
+    constants = sum(bool(term.constant.any()) for term in read if term is not None)
+    return None not in read and constants <= 1 and sum(sizes[:-1]) == sizes[-1]
 
 
 def linear_factor(expression: cp.Expression, node: Any) -> float | None:

@@ -349,3 +349,23 @@ def test_coefficients_that_are_sums_and_products_are_bounded_with_their_rounding
     found = ko.certify(cp.Problem(cp.Minimize(risk + price), [cp.sum(x) == 1]), weights=[0.25, 0.25, 0.5])
     assert found.route == "closed"
     assert Fraction(found.lower) <= exact <= Fraction(found.upper) and found.gap <= 1e-4
+
+
+BUDGETS = {  # a constraint of s, and the largest s in exact arithmetic
+    "sum": (lambda s: 0.2 * s + 1e8 * s - 1e8 * s <= 1, 1 / Fraction(0.2)),
+    "product": (lambda s: 0.1 * (0.3 * s) <= 1, 1 / (Fraction(0.1) * Fraction(0.3))),
+    "quotient": (lambda s: s / 3 <= 1, Fraction(3)),
+    "equation": (lambda s: s + 0.1 + 0.2 == 1, 1 - Fraction(0.1) - Fraction(0.2)),
+}
+
+
+@every("name", BUDGETS)
+def test_budgets_whose_coefficients_are_sums_and_products_bound_with_their_rounding(name):
+    """With targets of zero the risk is zero for all weights, and the optimum is minus the largest sum."""
+    state, largest = BUDGETS[name]
+    x = cp.Variable(3, nonneg=True)
+    risk = ko.risk(ko.combine(x, [np.eye(2), 2 * np.eye(2), np.ones((2, 2))]), np.zeros(2), ko.squared(1.0))
+    problem = cp.Problem(cp.Minimize(risk - cp.sum(x)), [state(cp.sum(x))])
+    found = ko.certify(problem, weights=np.full(3, float(largest) / 3))
+    assert found.route == "closed"
+    assert Fraction(found.lower) <= -largest <= Fraction(found.upper) and found.gap <= 1e-6
