@@ -6,7 +6,7 @@ Samples are read and kernels are evaluated here. The problem is written in the l
 
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.classifier import MKLClassifier
-from kernelopt.estimators.cross_validated import MKLClassifierCV
+from kernelopt.estimators.cross_validated import MKLClassifierCV, MKLRegressorCV
 from kernelopt.estimators.dictionary import C_GRID, P_GRID
 from kernelopt.estimators.formulation import FormulationClassifier
 from kernelopt.estimators.linear_functional import (
@@ -32,6 +32,7 @@ __all__ = [
     "MKLClassifier",
     "MKLClassifierCV",
     "MKLRegressor",
+    "MKLRegressorCV",
     "OneClassMKL",
     "SimilarityClassifier",
     "TransductiveKernelClassifier",

@@ -236,8 +236,6 @@ class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
         C = positive(self.C, "C")
         grams, tasks, shared = self.prepare(X, y, sample_weight)
         self.learn(grams, tasks(C), shared=shared)
-        self.dual_coef_ = self.target_unit_ * self.dual_coef_
-        self.intercept_ = self.target_unit_ * self.intercept_ + self.target_mean_
         return self
 
     def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Prepared:
@@ -260,6 +258,10 @@ class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
 
         self.keep_labels([y, weights])
         return self.fit_kernels(samples, rows, weights), tasks, True
+
+    def keep_machines(self, alpha: Array, intercept: Array, weights: Array) -> None:
+        unit = self.target_unit_
+        super().keep_machines(unit * alpha, unit * intercept + self.target_mean_, weights)
 
     def predicting(self, X: Any) -> tuple[Array, Array, Array]:
         f, alpha, intercepts = super().predicting(X)

@@ -17,6 +17,7 @@ from kernelopt.estimators import (
     MKLClassifier,
     MKLClassifierCV,
     MKLRegressor,
+    MKLRegressorCV,
     OneClassMKL,
     TripletKernel,
 )
@@ -33,6 +34,7 @@ MODELS = {
     "classifier": (MKLClassifier(TWO, C=2.0, tol=1e-6), Y),
     "per class": (MKLClassifier(FIXED, multiclass="per-class", tol=1e-6), np.arange(20) % 3),
     "cross-validated": (MKLClassifierCV(TWO, Cs=[0.1, 1.0, 3.0], cv=2, tol=1e-6), Y),
+    "cross-validated regression": (MKLRegressorCV(TWO, Cs=[0.1, 1.0, 3.0], cv=2, tol=1e-6), T),
     "regressor": (MKLRegressor(TWO, C=3.0, normalize="trace", tol=1e-6), T),
     "one class": (OneClassMKL(["gaussian(2)", "gaussian(6)"], nu=0.3, tol=1e-6), None),
     "formulation": (FormulationClassifier("lanckriet.soft_margin", TWO, options={"C": 2.0}), Y),

@@ -1,14 +1,15 @@
-"""`MKLClassifierCV` against `GridSearchCV`, which starts every fit anew."""
+"""`MKLClassifierCV` and `MKLRegressorCV` against `GridSearchCV`, which starts every fit anew."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris
+from joblib import parallel_config
+from sklearn.datasets import load_diabetes, load_iris
 from sklearn.model_selection import GridSearchCV, KFold
 
 import kernelopt as ko
-from kernelopt.estimators import KernelStack, MKLClassifier, MKLClassifierCV
+from kernelopt.estimators import KernelStack, MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
 from kernelopt.estimators.cross_validated import chosen
 
 KERNELS = ["gaussian(0.5)", "gaussian(2.0)", "linear()"]
@@ -31,6 +32,38 @@ def test_a_path_has_the_scores_of_a_grid(multiclass):
     assert model.C_ == min(best, key=lambda C: abs(np.log10(C)))
     again = grid.best_estimator_.set_params(C=model.C_).fit(X, y)
     np.testing.assert_allclose(model.decision_function(X), again.decision_function(X), atol=1e-10)
+
+
+def test_a_path_of_a_regression_has_the_scores_of_a_grid(tmp_path):
+    X, y = (data[:90] for data in load_diabetes(return_X_y=True))  # in no order
+    options = {"tol": 1e-6, "loss": "squared", "kernels": ["gaussian(0.1)", "gaussian(0.3)", "linear()"]}
+    grid = GridSearchCV(MKLRegressor(**options), {"C": sorted(CS)}, cv=3).fit(X, y)
+    model = MKLRegressorCV(**options, Cs=CS, cv=3).fit(X, y)
+    np.testing.assert_allclose(model.scores_.mean(axis=0), grid.cv_results_["mean_test_score"], atol=1e-4)
+    assert model.C_ == grid.best_params_["C"] and model.C_ in model.Cs_
+    assert model.best_score_ == model.scores_.mean(axis=0).max()
+    np.testing.assert_allclose(model.predict(X), grid.predict(X), rtol=1e-3)
+    loaded = ko.load(model.save(tmp_path / "model.npz"))
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.certify(X, y).gap <= 1e-6
+    mean = MKLRegressorCV(**options, Cs=CS, cv=3, scoring="neg_mean_absolute_error").fit(X, y)
+    assert (mean.scores_ < 0).all()
+
+
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
+def test_processes_have_the_scores_of_one(backend):
+    targets = X @ np.arange(4.0)
+    for make, y_ in ((MKLClassifierCV, y), (MKLRegressorCV, targets)):
+        one, two = (make(KERNELS, Cs=CS, cv=3, n_jobs=n_jobs, tol=1e-5) for n_jobs in (None, 2))
+        with parallel_config(backend=backend):
+            two.fit(X, y_)
+        one.fit(X, y_)
+        np.testing.assert_allclose(two.scores_, one.scores_, rtol=1e-6)
+        assert two.C_ == one.C_
+        np.testing.assert_allclose(two.weights_, one.weights_, atol=1e-6)
+    for n_jobs in (0, 1.5, "two"):
+        with pytest.raises(ko.errors.ParameterError, match="n_jobs must be None or a whole number other"):
+            MKLRegressorCV(KERNELS, n_jobs=n_jobs).fit(X, targets)
 
 
 def test_values_of_C_are_checked_and_of_equal_scores_the_nearest_to_the_default_is_chosen():

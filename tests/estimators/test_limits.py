@@ -11,6 +11,7 @@ from io import StringIO
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from rich.console import Console
 from sklearn.datasets import make_classification
 
@@ -66,6 +67,7 @@ MODELS = {
         np.arange(120) % 3,
     ),
     "MKLClassifierCV": (lambda **o: es.MKLClassifierCV(Cs=[0.1, 1.0], cv=2, **o), Y),
+    "MKLRegressorCV": (lambda **o: es.MKLRegressorCV(Cs=[0.1, 1.0], cv=2, **o), X @ np.arange(6.0)),
     "MKLRegressor": (lambda **o: es.MKLRegressor(**o), X @ np.arange(6.0)),
     "OneClassMKL": (lambda **o: es.OneClassMKL(**o), None),
     "KernelAlignment": (lambda **o: es.KernelAlignment(**o), Y),
@@ -124,6 +126,16 @@ def test_a_cross_validation_uses_the_splits_that_it_has_scored(limit, seconds, s
     assert model.certify(X, Y).gap <= model.tol
     with pytest.raises(ko.TimeLimitError, match="split 1 of 3"):  # there is no score
         es.MKLClassifierCV(kernels, time_limit=1.5, **options).fit(X, Y)
+
+
+def test_processes_of_a_cross_validation_have_their_parts_of_the_time(clock):
+    """Kernels take four seconds in each split: two splits of four fit into the limit."""
+    kernels = [Counted(slow(clock, 1.0)), Counted(slow(clock, 1.0), 2.0)]
+    with parallel_config(backend="threading"):
+        model = es.MKLRegressorCV(kernels, Cs=[0.1, 1.0], cv=4, n_jobs=2, time_limit=1e3)
+        assert model.fit(X, X @ np.arange(6.0)).scores_.shape == (4, 2)
+        with pytest.raises(ko.TimeLimitError, match=r"MKLRegressorCV had"):
+            model.set_params(time_limit=6.0).fit(X, X @ np.arange(6.0))  # two seconds for each split
 
 
 def test_a_cross_validation_with_time_for_all_splits_has_no_warning(clock):

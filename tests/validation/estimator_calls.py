@@ -20,6 +20,7 @@ from kernelopt.estimators import (
     MKLClassifier,
     MKLClassifierCV,
     MKLRegressor,
+    MKLRegressorCV,
     OneClassMKL,
     SimilarityClassifier,
     TransductiveKernelClassifier,
@@ -61,6 +62,11 @@ ESTIMATORS: dict[Callable[..., Any], tuple[dict[str, Any], Any, dict[str, Arg]]]
         KERNELS,
         T,
         OPTIONS | C | {"epsilon": number(0.1), "loss": word("squared"), "target_scale": word("none")},
+    ),
+    MKLRegressorCV: (
+        KERNELS | {"Cs": [0.1, 1.0], "cv": 2},
+        T,
+        {"n_jobs": size(1, DEFAULT)},
     ),
     OneClassMKL: (KERNELS | {"nu": 0.5}, None, OPTIONS | {"nu": number(0.5), "p": exponent()}),
     LinearFunctionalMKLRegressor: (

@@ -1,0 +1,258 @@
+"""`compare`: a learned kernel beside models of scikit-learn that learn none, by cross-validation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.linear_model import RidgeClassifierCV, RidgeCV
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import GridSearchCV, check_cv
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_consistent_length
+
+from kernelopt.errors import InputError
+from kernelopt.estimators.classifier import MKLClassifier
+from kernelopt.estimators.labels import read_labels, read_targets
+from kernelopt.estimators.mkl import MKLEstimator, MKLRegressor
+from kernelopt.estimators.precomputed import KernelStack
+from kernelopt.estimators.samples import is_stack
+from kernelopt.estimators.workers import in_workers
+from kernelopt.plain_tables import text_table
+from kernelopt.running import Call
+from kernelopt.validation import Array, shown
+
+LEARNED = "learned kernel"
+CS = (0.1, 1.0, 10.0, 100.0)
+GAMMAS = (0.1, 0.3, 1.0, 3.0)  # times 1 / columns, the default of SVC on standardised columns
+RIDGES = tuple(10.0**k for k in range(-3, 4))
+EPSILON, TOL = 0.1, 1e-3  # of SVR, in standard deviations of the targets: its defaults
+INNER = 3  # parts of the training samples of a split, by which C and gamma are chosen
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Scores of a learned kernel and of others on the same splits. `print` shows a table.
+
+    Attributes
+    ----------
+    scores : dict from str to array of shape (n_splits,)
+        The scores of each model on the test samples of the splits; the learned kernel comes first.
+    seconds : dict from str to float
+        The mean time of a fit with its choice of hyperparameters, and of its score.
+    single : tuple of n_splits str
+        The name of the best single kernel of each split.
+    measure : str
+        What the scores are.
+    """
+
+    scores: Mapping[str, Array]
+    seconds: Mapping[str, float]
+    single: tuple[str, ...]
+    measure: str
+
+    def as_dict(self) -> dict[str, list[Any]]:
+        """Return the columns of the table, as ``pandas.DataFrame`` takes them.
+
+        They are model, score, standard_error, difference, standard_error_of_difference and seconds. A
+        difference is the mean, over the splits, of the learned kernel's score minus the other one, and
+        standard errors are the standard deviation over the splits, over the root of their number.
+        """
+        learned = self.scores[LEARNED]
+        differences = [learned - each for each in self.scores.values()]
+        return {
+            "model": [*self.scores],
+            "score": [float(each.mean()) for each in self.scores.values()],
+            "standard_error": [standard_error(each) for each in self.scores.values()],
+            "difference": [float(each.mean()) for each in differences],
+            "standard_error_of_difference": [standard_error(each) for each in differences],
+            "seconds": [*self.seconds.values()],
+        }
+
+    def __str__(self) -> str:
+        columns = self.as_dict()
+        rows = [
+            [name, f"{score:.3f}", f"{error:.3f}", f"{more:+.3f}", f"{its:.3f}", f"{seconds:.2f}"]
+            for name, score, error, more, its, seconds in zip(*columns.values(), strict=True)
+        ]
+        rows[0][3:5] = ["", ""]
+        head = ["", self.measure, "std. error", "learned minus it", "std. error", "seconds"]
+        return text_table(head, rows, len(head) - 1)
+
+    __repr__ = __str__
+
+
+def compare(
+    model: Any, X: Any, y: Any, *, cv: Any = 5, scoring: Any = None, n_jobs: int | None = None
+) -> Comparison:
+    """Return cross-validated scores of a learned kernel, and of models that learn none on the same splits.
+
+    The others are support vector machines of scikit-learn on the average of the kernels, on the best single
+    kernel, and on a Gaussian kernel of standardised columns, and ridge regression (for classes
+    `RidgeClassifierCV`) on standardised columns. In each split their hyperparameters are chosen by a
+    cross-validation of its training samples: C of 0.1, 1, 10 and 100, gamma, the ridge, and which kernel is
+    the best single one. The kernels are those of the model, normalised as for it on the training samples.
+
+    Parameters
+    ----------
+    model : MKLClassifier, MKLRegressor, MKLClassifierCV or MKLRegressorCV, or a pipeline that ends with one
+        It is cloned, and need not be fitted. Its own C stays as it is: pass an estimator that chooses C, so
+        that it has what the others have. The machines on its kernels see what its pipeline makes of X.
+    X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
+        Without points there are no Gaussian kernel and no ridge regression.
+    y : array of shape (n,)
+    cv : int, splitter or iterable of splits, default 5
+        As for `cross_val_score`.
+    scoring : str or function, optional
+        As for `cross_val_score`; by default the accuracy or R^2. It also chooses the hyperparameters.
+    n_jobs : int, optional
+        The number of processes, each with a split at a time.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    InputError
+        If the model is none of these, or an argument is wrong.
+
+    Notes
+    -----
+    Differences are taken split by split, so that what makes a split hard for all models cancels. Their
+    standard errors are a little too small: the training samples of splits overlap.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from kernelopt.estimators import MKLClassifier, compare
+    >>> X, y = load_wine(return_X_y=True)
+    >>> found = compare(MKLClassifier(multiclass="per-class"), X, y, cv=3)
+    >>> [*found.scores]
+    ['learned kernel', 'average kernel', 'best single kernel', 'tuned Gaussian kernel', 'ridge']
+    >>> bool(found.scores["learned kernel"].mean() > 0.9), found.scores["ridge"].shape
+    (True, (3,))
+    """
+    before, learner = parts_of(model, "compare")
+    classes = is_classifier(learner)
+    y = read_labels(y, learner) if classes else read_targets(y, learner)
+    if is_stack(X) and not isinstance(X, KernelStack):
+        X = KernelStack(X)
+    check_consistent_length(X, y)
+    splits = [*check_cv(cv, y, classifier=classes).split(np.zeros(len(y)), y)]
+    call = Call()
+    with closing(call), call:
+        tasks = [(model, X, y, train, test, scoring) for train, test in splits]
+        found = list(in_workers(judged_split, tasks, n_jobs, "comparing on split"))
+    if call.interrupted:
+        raise KeyboardInterrupt
+    names = [*found[0][0]]
+    return Comparison(
+        {name: np.array([rows[name][0] for rows, _ in found]) for name in names},
+        {name: float(np.mean([rows[name][1] for rows, _ in found])) for name in names},
+        tuple(single for _, single in found),
+        scoring if isinstance(scoring, str) else "score" if scoring else "accuracy" if classes else "R^2",
+    )
+
+
+def parts_of(model: Any, caller: str) -> tuple[Any, Any]:
+    """Return what a pipeline does before its estimator, None without a pipeline, and the estimator.
+
+    Raises
+    ------
+    InputError
+        If the estimator is no classifier or regressor with weights in an l_p ball.
+    """
+    before, learner = (model[:-1], model[-1]) if isinstance(model, Pipeline) else (None, model)
+    if not isinstance(learner, MKLClassifier | MKLRegressor):
+        raise InputError(
+            f"model must be an MKLClassifier, MKLRegressor, MKLClassifierCV or MKLRegressorCV, or a pipeline "
+            f"that ends with one, got {shown(model)} in {caller}. Pass MKLClassifier(), say."
+        )
+    return before if before is not None and len(before) else None, learner
+
+
+Rows = dict[str, tuple[float, float]]
+"""The score and the seconds of each model."""
+
+
+def judged_split(
+    model: Any, X: Any, y: Any, train: Any, test: Any, scoring: Any
+) -> tuple[Rows, str]:
+    """Return the rows of a split, and the name of its best single kernel."""
+    (A, B), (a, b) = ((_safe_indexing(data, part) for part in (train, test)) for data in (X, y))
+    rows: Rows = {}
+
+    def judge(name: str, fit: Callable[[], tuple[Any, Any]]) -> None:
+        began = time.perf_counter()
+        fitted, new = fit()
+        score = float(check_scoring(fitted, scoring)(fitted, new, b))
+        rows[name] = score, time.perf_counter() - began
+
+    judge(LEARNED, lambda: (clone(model).fit(A, a), B))
+    before, learner = parts_of(model, "compare")
+    if before is not None:
+        before = clone(before).fit(A, a)
+        A, B = before.transform(A), before.transform(B)
+    kernels = clone(learner)
+    samples = kernels.read_training(A)
+    grams = kernels.fit_kernels(samples)
+    machine, Cs = machine_for(learner, a)
+    single = ""
+
+    def on_average() -> tuple[Any, Any]:
+        even = np.full(len(grams), 1 / len(grams))
+        search = GridSearchCV(machine(kernel="precomputed"), {"C": Cs}, cv=INNER, scoring=scoring)
+        return search.fit(grams.combine(even), a), kernels._trained.at(kernels.read_new(B), even)
+
+    def on_best() -> tuple[Any, Any]:
+        nonlocal single
+        searches = [
+            GridSearchCV(machine(kernel="precomputed"), {"C": Cs}, cv=INNER, scoring=scoring).fit(K, a)
+            for K in grams
+        ]
+        best = int(np.argmax([search.best_score_ for search in searches]))
+        single = grams.names[best]
+        return searches[best], kernels._trained.at(kernels.read_new(B), np.eye(len(grams))[best])
+
+    judge("average kernel", on_average)
+    judge("best single kernel", on_best)
+    if not isinstance(samples, KernelStack) and samples.ndim == 2:
+        pipe = make_pipeline(StandardScaler(), machine())
+        name = pipe.steps[-1][0]
+        grid = {f"{name}__C": Cs, f"{name}__gamma": [gamma / samples.shape[1] for gamma in GAMMAS]}
+        search = GridSearchCV(pipe, grid, cv=INNER, scoring=scoring)
+        judge("tuned Gaussian kernel", lambda: (search.fit(A, a), B))
+        judge("ridge", lambda: (make_pipeline(StandardScaler(), ridge_for(learner)).fit(A, a), B))
+    return rows, single
+
+
+def machine_for(learner: MKLEstimator, y: Array) -> tuple[Callable[..., Any], list[float]]:
+    """Return what makes a support vector machine of scikit-learn for a task, and the values of its C.
+
+    Of a regression they are in units of the targets, as if these were divided by their standard deviation.
+    """
+    if is_classifier(learner):
+        return lambda **given: SVC(class_weight=learner.class_weight, **given), [*CS]
+    unit = float(y.std()) or 1.0
+    return lambda **given: SVR(epsilon=EPSILON * unit, tol=TOL * unit, **given), [unit * C for C in CS]
+
+
+def ridge_for(learner: MKLEstimator) -> Any:
+    """Return the ridge regression of scikit-learn for a task."""
+    if is_classifier(learner):
+        return RidgeClassifierCV(RIDGES, class_weight=learner.class_weight)
+    return RidgeCV(RIDGES)
+
+
+def standard_error(values: Array) -> float:
+    """Return the standard error of a mean; NaN of one value."""
+    return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else np.nan
