@@ -38,8 +38,8 @@ def add_options(parser: Parser) -> None:
     add("--categorical", help="columns of text, one coordinate a value", **many)
     add("--raw", action="store_true", help="do not standardise the columns")
     folds = (
-        "print the score of a K-fold cross-validation; for classes, without --C and --formulation, it "
-        "chooses C"
+        "print the score of a K-fold cross-validation, beside models that learn no kernel; without --C and "
+        "--formulation, it chooses C"
     )
     add("--cv", type=int, metavar="K", help=folds)
     names = f"from `kernelopt list formulations` (default {FORMULATION}, weights in an l_p ball)"
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
         options.parser.error(str(error))
     if options.cv is not None and options.cv < 2:
         options.parser.error(f"--cv must be 2 or more, got {options.cv}")
-    from kernelopt.cli.learning import chosen_estimator, cross_validate
+    from kernelopt.cli.learning import chosen_estimator, compare_with_others, cross_validate
     from kernelopt.cli.model import show
     from kernelopt.cli.table import learn_columns, read_table, read_target
     from kernelopt.estimators.table import TableModel
@@ -106,6 +106,7 @@ def run(options: argparse.Namespace) -> int:
     model = TableModel(columns, estimator, options.target, dropped, task, *numbers)
     write(options.out, model)
     document = show(model, output)
+    document["comparison"] = options.cv and compare_with_others(estimator, X, y, task, options.cv, output)
     size = options.out.stat().st_size / 1000
     output.line(f"{seconds:.2f} s; model: {options.out} ({size:.0f} kB)")
     output.document({**document, "seconds": seconds, "model": str(options.out)})

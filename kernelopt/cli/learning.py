@@ -9,8 +9,16 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 
+from kernelopt.cli.output import Output, say
 from kernelopt.errors import InputError, ParameterError
-from kernelopt.estimators import FormulationClassifier, MKLClassifier, MKLClassifierCV, MKLRegressor
+from kernelopt.estimators import (
+    FormulationClassifier,
+    MKLClassifier,
+    MKLClassifierCV,
+    MKLRegressor,
+    MKLRegressorCV,
+    compare,
+)
 from kernelopt.estimators.classifier import LOSSES
 from kernelopt.estimators.formulation import entry_named
 from kernelopt.estimators.table import Task
@@ -18,6 +26,7 @@ from kernelopt.validation import one_of
 
 SHARED = ("kernels", "normalize", "method", "tol", "time_limit")  # parameters of all estimators
 MKL_PARAMETERS = ("p", "C", "loss", "epsilon", "multiclass", "class_weight")
+COMPARED_ROWS = 2000  # up to which other models are compared: of more rows they take minutes
 WORDS = {"true": True, "false": False, "none": None}
 
 
@@ -109,7 +118,7 @@ def cross_validate(
     task : "classification" or "regression"
     k : int >= 2
     choose_C : bool
-        Whether C is chosen where the estimator is a `MKLClassifier`.
+        Whether C is chosen, where the estimator is no `FormulationClassifier`.
 
     Raises
     ------
@@ -117,15 +126,42 @@ def cross_validate(
         If a class has fewer than k rows, or a regression fewer than 2 k.
     """
     refuse_few(y, task, k)
-    splitter = StratifiedKFold if task == "classification" else KFold
-    splits = splitter(k, shuffle=True, random_state=0)
-    if choose_C and isinstance(estimator, MKLClassifier):
+    splits = parts(task, k)
+    if choose_C and isinstance(estimator, MKLClassifier | MKLRegressor):
         parameters = {name: value for name, value in estimator.get_params(deep=False).items() if name != "C"}
-        search = MKLClassifierCV(cv=splits, **parameters).fit(X, y)
+        kind = MKLClassifierCV if isinstance(estimator, MKLClassifier) else MKLRegressorCV
+        search = kind(cv=splits, **parameters).fit(X, y)
         column = search.Cs_.tolist().index(search.C_)
         return tuple(search.scores_[:, column].tolist()), search.C_
     scores = cross_val_score(estimator, X, y, cv=splits, error_score="raise")
     return tuple(scores.tolist()), None
+
+
+def parts(task: Task, k: int) -> Any:
+    """Return the splitter of the rows into k random parts, for classes of equal shares of each class."""
+    return (StratifiedKFold if task == "classification" else KFold)(k, shuffle=True, random_state=0)
+
+
+def compare_with_others(
+    estimator: Any, X: Any, y: Any, task: Task, k: int, output: Output
+) -> dict[str, list[Any]] | None:
+    """Print the scores of an estimator and of others on the parts of `cross_validate`; return the columns."""
+    if not isinstance(estimator, MKLClassifier | MKLRegressor):
+        return None
+    if len(X) > COMPARED_ROWS:
+        say(
+            f"{len(X)} rows: other models are not compared above {COMPARED_ROWS}, since that takes minutes. "
+            "kernelopt.estimators.compare does it in Python"
+        )
+        return None
+    try:
+        found = compare(estimator, X, y, cv=parts(task, k))
+    except InputError as error:  # too few rows for the choice of hyperparameters in each part
+        say(f"other models are not compared: {error}")
+        return None
+    output.line(f"on the same {k} parts, with kernels and models that need no learned weights:")
+    output.table(*found.table())
+    return found.as_dict()
 
 
 def refuse_few(y: Any, task: Task, k: int) -> None:

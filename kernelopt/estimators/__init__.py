@@ -6,6 +6,7 @@ Samples are read and kernels are evaluated here. The problem is written in the l
 
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.classifier import MKLClassifier
+from kernelopt.estimators.comparing import compare
 from kernelopt.estimators.cross_validated import MKLClassifierCV, MKLRegressorCV
 from kernelopt.estimators.dictionary import C_GRID, P_GRID
 from kernelopt.estimators.formulation import FormulationClassifier
@@ -37,4 +38,5 @@ __all__ = [
     "SimilarityClassifier",
     "TransductiveKernelClassifier",
     "TripletKernel",
+    "compare",
 ]

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.linear_model import RidgeClassifierCV, RidgeCV
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import GridSearchCV, check_cv
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, check_cv
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
@@ -28,14 +28,14 @@ from kernelopt.estimators.samples import is_stack
 from kernelopt.estimators.workers import in_workers
 from kernelopt.plain_tables import text_table
 from kernelopt.running import Call
-from kernelopt.validation import Array, shown
+from kernelopt.validation import Array, Index, shown
 
 LEARNED = "learned kernel"
 CS = (0.1, 1.0, 10.0, 100.0)
 GAMMAS = (0.1, 0.3, 1.0, 3.0)  # times 1 / columns, the default of SVC on standardised columns
 RIDGES = tuple(10.0**k for k in range(-3, 4))
 EPSILON, TOL = 0.1, 1e-3  # of SVR, in standard deviations of the targets: its defaults
-INNER = 3  # parts of the training samples of a split, by which C and gamma are chosen
+INNER = 3  # parts of the training samples of a split, by which hyperparameters are chosen
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,7 +77,8 @@ class Comparison:
             "seconds": [*self.seconds.values()],
         }
 
-    def __str__(self) -> str:
+    def table(self) -> tuple[list[str], list[list[str]], int]:
+        """Return the header, the rows of text and the number of columns of numbers."""
         columns = self.as_dict()
         rows = [
             [name, f"{score:.3f}", f"{error:.3f}", f"{more:+.3f}", f"{its:.3f}", f"{seconds:.2f}"]
@@ -85,7 +86,10 @@ class Comparison:
         ]
         rows[0][3:5] = ["", ""]
         head = ["", self.measure, "std. error", "learned minus it", "std. error", "seconds"]
-        return text_table(head, rows, len(head) - 1)
+        return head, rows, len(head) - 1
+
+    def __str__(self) -> str:
+        return text_table(*self.table())
 
     __repr__ = __str__
 
@@ -96,10 +100,10 @@ def compare(
     """Return cross-validated scores of a learned kernel, and of models that learn none on the same splits.
 
     The others are support vector machines of scikit-learn on the average of the kernels, on the best single
-    kernel, and on a Gaussian kernel of standardised columns, and ridge regression (for classes
-    `RidgeClassifierCV`) on standardised columns. In each split their hyperparameters are chosen by a
-    cross-validation of its training samples: C of 0.1, 1, 10 and 100, gamma, the ridge, and which kernel is
-    the best single one. The kernels are those of the model, normalised as for it on the training samples.
+    kernel, and on a Gaussian kernel of standardised columns, and ridge regression on standardised columns,
+    for classes on their indicators. In each split their hyperparameters are chosen by a cross-validation of
+    its training samples: C of 0.1, 1, 10 and 100, in standard deviations of targets, gamma, the ridge, and
+    which kernel is the best single one. The kernels are those of the model, normalised as for it.
 
     Parameters
     ----------
@@ -141,7 +145,7 @@ def compare(
     >>> bool(found.scores["learned kernel"].mean() > 0.9), found.scores["ridge"].shape
     (True, (3,))
     """
-    before, learner = parts_of(model, "compare")
+    learner = parts_of(model, "compare")[1]
     classes = is_classifier(learner)
     y = read_labels(y, learner) if classes else read_targets(y, learner)
     if is_stack(X) and not isinstance(X, KernelStack):
@@ -180,59 +184,75 @@ def parts_of(model: Any, caller: str) -> tuple[Any, Any]:
     return before if before is not None and len(before) else None, learner
 
 
-Rows = dict[str, tuple[float, float]]
+Rows: TypeAlias = dict[str, tuple[float, float]]
 """The score and the seconds of each model."""
 
 
-def judged_split(
-    model: Any, X: Any, y: Any, train: Any, test: Any, scoring: Any
-) -> tuple[Rows, str]:
+def judged_split(model: Any, X: Any, y: Any, train: Index, test: Index, scoring: Any) -> tuple[Rows, str]:
     """Return the rows of a split, and the name of its best single kernel."""
-    (A, B), (a, b) = ((_safe_indexing(data, part) for part in (train, test)) for data in (X, y))
+    (A, B), (a, b) = ([_safe_indexing(data, part) for part in (train, test)] for data in (X, y))
+    before, learner = parts_of(model, "compare")
+    machine, Cs = machine_for(learner, a)
+    options = {"cv": inner_splits(learner, a), "scoring": scoring, "error_score": "raise"}
     rows: Rows = {}
 
-    def judge(name: str, fit: Callable[[], tuple[Any, Any]]) -> None:
+    def judge(name: str, fit: Callable[[], tuple[Any, Any]]) -> Any:
+        """Write the row of the model that `fit` returns with the test samples that it takes."""
         began = time.perf_counter()
         fitted, new = fit()
-        score = float(check_scoring(fitted, scoring)(fitted, new, b))
-        rows[name] = score, time.perf_counter() - began
+        rows[name] = float(check_scoring(fitted, scoring)(fitted, new, b)), time.perf_counter() - began
+        return fitted
 
     judge(LEARNED, lambda: (clone(model).fit(A, a), B))
-    before, learner = parts_of(model, "compare")
     if before is not None:
         before = clone(before).fit(A, a)
         A, B = before.transform(A), before.transform(B)
     kernels = clone(learner)
     samples = kernels.read_training(A)
     grams = kernels.fit_kernels(samples)
-    machine, Cs = machine_for(learner, a)
-    single = ""
+    search = GridSearchCV(machine(kernel="precomputed"), {"C": Cs}, **options)
 
-    def on_average() -> tuple[Any, Any]:
-        even = np.full(len(grams), 1 / len(grams))
-        search = GridSearchCV(machine(kernel="precomputed"), {"C": Cs}, cv=INNER, scoring=scoring)
-        return search.fit(grams.combine(even), a), kernels._trained.at(kernels.read_new(B), even)
+    def on_kernel(weights: Array, fitted: Any = None) -> tuple[Any, Any]:
+        """Return the machine on a combination of the kernels, and the combination at the test samples."""
+        fitted = search.fit(grams.combine(weights), a) if fitted is None else fitted
+        return fitted, kernels._trained.at(kernels.read_new(B), weights)
 
     def on_best() -> tuple[Any, Any]:
-        nonlocal single
-        searches = [
-            GridSearchCV(machine(kernel="precomputed"), {"C": Cs}, cv=INNER, scoring=scoring).fit(K, a)
-            for K in grams
-        ]
-        best = int(np.argmax([search.best_score_ for search in searches]))
-        single = grams.names[best]
-        return searches[best], kernels._trained.at(kernels.read_new(B), np.eye(len(grams))[best])
+        searches = [clone(search).fit(K, a) for K in grams]
+        best = int(np.argmax([each.best_score_ for each in searches]))
+        singles.append(grams.names[best])
+        return on_kernel(np.eye(len(grams))[best], searches[best])
 
-    judge("average kernel", on_average)
+    singles: list[str] = []
+    judge("average kernel", lambda: on_kernel(np.full(len(grams), 1 / len(grams))))
     judge("best single kernel", on_best)
     if not isinstance(samples, KernelStack) and samples.ndim == 2:
-        pipe = make_pipeline(StandardScaler(), machine())
-        name = pipe.steps[-1][0]
-        grid = {f"{name}__C": Cs, f"{name}__gamma": [gamma / samples.shape[1] for gamma in GAMMAS]}
-        search = GridSearchCV(pipe, grid, cv=INNER, scoring=scoring)
-        judge("tuned Gaussian kernel", lambda: (search.fit(A, a), B))
+        gammas = [gamma / samples.shape[1] for gamma in GAMMAS]
+        pipe = Pipeline([("scale", StandardScaler()), ("machine", machine())])
+        tuned = GridSearchCV(pipe, {"machine__C": Cs, "machine__gamma": gammas}, **options)
+        judge("tuned Gaussian kernel", lambda: (tuned.fit(A, a), B))
         judge("ridge", lambda: (make_pipeline(StandardScaler(), ridge_for(learner)).fit(A, a), B))
-    return rows, single
+    return rows, singles[0]
+
+
+def inner_splits(learner: MKLEstimator, y: Any) -> Any:
+    """Return the splitter of the training samples of a split: three random parts, or two of small classes.
+
+    Raises
+    ------
+    InputError
+        If a part would lack a class, or have less than two targets.
+    """
+    classes = is_classifier(learner)
+    fewest = int(np.unique(y, return_counts=True)[1].min()) if classes else len(y) // 2
+    if fewest < 2:
+        raise InputError(
+            f"every split must have two training samples {'of each class' if classes else 'in two parts'}, "
+            f"by which hyperparameters are chosen, got {len(y)} training samples in compare. Add samples, or "
+            "pass a smaller cv."
+        )
+    splitter = StratifiedKFold if classes else KFold
+    return splitter(min(INNER, fewest), shuffle=True, random_state=0)
 
 
 def machine_for(learner: MKLEstimator, y: Array) -> tuple[Callable[..., Any], list[float]]:

@@ -13,8 +13,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.linear_model import RidgeClassifierCV, RidgeCV
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import kernelopt as ko
 from kernelopt import cli
@@ -273,6 +276,10 @@ def test_a_formulation_of_the_catalogue_is_fitted_with_its_arguments(
     assert done.status == 0 and "proved again" in done.out
 
 
+OTHERS = ("learned kernel", "average kernel", "best single kernel", "tuned Gaussian kernel", "ridge")
+RIDGES = np.logspace(-3, 3, 7)
+
+
 @every(
     ("kind", "option", "estimator"),
     [
@@ -286,9 +293,12 @@ def test_cross_validation_holds_each_row_out_once(kind, option, estimator, tmp_p
     X, y = data_of(kind)
     X, y = X[30:60], y[30:60]
     save_table(folder / "train.csv", X, y)
-    kernels = f"--kernels {' '.join(KERNELS[:2])} --cv 2 --json {option}"
-    found = json.loads(ran("fit", folder / "train.csv", "--target class --out", folder / "m", kernels).out)
-    found, fitted = found["cross_validation"], load_model(folder / "m")
+    kernels = f"--kernels {' '.join(KERNELS[:2])} --cv 2 {option}"
+    command = ("fit", folder / "train.csv", "--target class --out", folder / "m", kernels)
+    printed = ran(*command).out
+    assert all(f"\n{name}  " in printed for name in OTHERS)
+    found = json.loads(ran(*command, "--json").out)
+    others, found, fitted = found["comparison"], found["cross_validation"], load_model(folder / "m")
     Z, y = (X - X.mean(axis=0)) / X.std(axis=0), np.array(y)
     splitter = KFold if kind == "regression" else StratifiedKFold
     splits = list(splitter(2, shuffle=True, random_state=0).split(Z, y))
@@ -296,11 +306,14 @@ def test_cross_validation_holds_each_row_out_once(kind, option, estimator, tmp_p
     def scores(model):
         return [model.fit(Z[train], y[train]).score(Z[test], y[test]) for train, test in splits]
 
-    chosen, C = kind == "two classes" and not option, found["chosen_C"]
+    chosen, C = not option, found["chosen_C"]
     assert (C in C_GRID) if chosen else (C is None)
     expected = scores(estimator.set_params(C=C) if chosen else estimator)
     assert found["scores"] == pytest.approx(expected, abs=1e-9)
-    assert found["mean"] == pytest.approx(sum(expected) / 2)
+    assert found["mean"] == pytest.approx(sum(expected) / 2) == others["score"][0]
+    assert others["model"] == [*OTHERS]
+    ridge = RidgeCV(RIDGES) if kind == "regression" else RidgeClassifierCV(RIDGES)
+    assert others["score"][-1] == pytest.approx(np.mean(scores(make_pipeline(StandardScaler(), ridge))))
     assert found["standard_deviation"] == pytest.approx(statistics.stdev(expected))
     if chosen:
         assert fitted.estimator.C == C
