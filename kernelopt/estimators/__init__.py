@@ -17,6 +17,7 @@ from kernelopt.estimators.linear_functional import (
 from kernelopt.estimators.mkl import MKLRegressor
 from kernelopt.estimators.one_class import OneClassMKL
 from kernelopt.estimators.precomputed import KernelStack
+from kernelopt.estimators.resampling import stability
 from kernelopt.estimators.similarity import SimilarityClassifier
 from kernelopt.estimators.transductive import TransductiveKernelClassifier
 from kernelopt.estimators.transformers import KernelAlignment, TripletKernel
@@ -39,4 +40,5 @@ __all__ = [
     "TransductiveKernelClassifier",
     "TripletKernel",
     "compare",
+    "stability",
 ]

@@ -145,12 +145,8 @@ def compare(
     >>> bool(found.scores["learned kernel"].mean() > 0.9), found.scores["ridge"].shape
     (True, (3,))
     """
-    learner = parts_of(model, "compare")[1]
+    learner, X, y = read_data(model, X, y, "compare")
     classes = is_classifier(learner)
-    y = read_labels(y, learner) if classes else read_targets(y, learner)
-    if is_stack(X) and not isinstance(X, KernelStack):
-        X = KernelStack(X)
-    check_consistent_length(X, y)
     splits = [*check_cv(cv, y, classifier=classes).split(np.zeros(len(y)), y)]
     call = Call()
     with closing(call), call:
@@ -163,8 +159,25 @@ def compare(
         {name: np.array([rows[name][0] for rows, _ in found]) for name in names},
         {name: float(np.mean([rows[name][1] for rows, _ in found])) for name in names},
         tuple(single for _, single in found),
-        scoring if isinstance(scoring, str) else "score" if scoring else "accuracy" if classes else "R^2",
+        measure_of(scoring, classes),
     )
+
+
+def read_data(model: Any, X: Any, y: Any, caller: str) -> tuple[Any, Any, Any]:
+    """Return the estimator of a model, samples that are indexed by sample, and the labels or targets."""
+    learner = parts_of(model, caller)[1]
+    y = read_labels(y, learner) if is_classifier(learner) else read_targets(y, learner)
+    if is_stack(X) and not isinstance(X, KernelStack):
+        X = KernelStack(X)
+    check_consistent_length(X, y)
+    return learner, X, y
+
+
+def measure_of(scoring: Any, classes: bool) -> str:
+    """Return what scores are called."""
+    if scoring is None:
+        return "accuracy" if classes else "R^2"
+    return scoring if isinstance(scoring, str) else "score"
 
 
 def parts_of(model: Any, caller: str) -> tuple[Any, Any]:

@@ -1,0 +1,290 @@
+"""`stability`: how far weights of kernels depend on the sample, and what each kernel adds to the score."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from copy import copy
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import _safe_indexing
+
+from kernelopt.errors import InputError
+from kernelopt.estimators.classifier import MKLClassifier
+from kernelopt.estimators.comparing import measure_of, parts_of, read_data, standard_error
+from kernelopt.estimators.mkl import MKLRegressor
+from kernelopt.estimators.workers import in_workers
+from kernelopt.figures import STYLE, name_rows, new_axes, shortened_name, write_beside
+from kernelopt.plain_tables import text_table
+from kernelopt.running import Call
+from kernelopt.validation import Array, Index, as_generator, positive, whole
+
+USED = 1e-6  # share of the largest weight from which a kernel is used
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Stability:
+    """Weights that were learned on resamples, and scores without each kernel. `print` shows a table.
+
+    Attributes
+    ----------
+    names : tuple of m str
+    weights : array of shape (m,)
+        The weights on all samples.
+    resampled : array of shape (n_resamples, m)
+        The weights on each resample.
+    losses : array of shape (n_splits, m)
+        The score with all kernels minus the score without one, on the test samples of each split.
+    score : float
+        The mean score with all kernels.
+    level : float
+        Of the intervals.
+    measure : str
+        What the scores are.
+    """
+
+    names: tuple[str, ...]
+    weights: Array
+    resampled: Array
+    losses: Array
+    score: float
+    level: float
+    measure: str
+
+    @property
+    def intervals(self) -> Array:
+        """The quantiles (1 - level) / 2 and (1 + level) / 2 of the resampled weights, shape (2, m)."""
+        return np.quantile(self.resampled, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
+
+    @property
+    def used(self) -> Array:
+        """The share of the resamples in which each kernel has a weight that is not zero, shape (m,)."""
+        used = self.resampled > USED * self.resampled.max(axis=1, keepdims=True)
+        return np.asarray(used.mean(axis=0))
+
+    def as_dict(self) -> dict[str, list[Any]]:
+        """Return the columns of the table, as ``pandas.DataFrame`` takes them.
+
+        They are kernel, weight, lower, upper, used, loss and standard_error: the ends of the interval of the
+        weight, the share of resamples that use the kernel, the mean loss in score without it, and the
+        standard error of this mean over the splits.
+        """
+        lower, upper = self.intervals
+        return {
+            "kernel": [*self.names],
+            "weight": self.weights.tolist(),
+            "lower": lower.tolist(),
+            "upper": upper.tolist(),
+            "used": self.used.tolist(),
+            "loss": self.losses.mean(axis=0).tolist(),
+            "standard_error": [standard_error(each) for each in self.losses.T],
+        }
+
+    def __str__(self) -> str:
+        rows = [
+            [
+                name,
+                f"{weight:.3f}",
+                f"{low:.3f}",
+                f"{high:.3f}",
+                f"{used:.0%}",
+                f"{loss:+.4f}",
+                f"{error:.4f}",
+            ]
+            for name, weight, low, high, used, loss, error in zip(*self.as_dict().values(), strict=True)
+        ]
+        ends = [f"{(1 - self.level) / 2:.1%}", f"{(1 + self.level) / 2:.1%}"]
+        head = ["kernel", "weight", *ends, "used", f"loss of {self.measure}", "std. error"]
+        return (
+            f"{len(self.resampled)} resamples; {self.measure} {self.score:.3f} with all kernels\n"
+            f"{text_table(head, rows, len(head) - 1)}"
+        )
+
+    __repr__ = __str__
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the interval of each weight, the weight on all samples, and the loss in score beside it.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        ax = new_axes(ax, rows=len(self.names))
+        (lower, upper), rows = self.intervals, np.arange(len(self.names))
+        ax.hlines(rows, lower, upper, color=STYLE.light, linewidth=3, label=f"{self.level:.0%} of resamples")
+        ax.plot(self.weights, rows, "o", color=STYLE.dark, markersize=4, label="all samples")
+        columns = self.as_dict()
+        for i, (loss, error) in enumerate(zip(columns["loss"], columns["standard_error"], strict=True)):
+            end = max(float(upper[i]), float(self.weights[i]))
+            write_beside(ax, f"{loss:+.3f} ± {error:.3f}", (end, i), (6, 0))
+        name_rows(ax, [shortened_name(name) for name in self.names])
+        ax.set_xlim(0, 1.35 * max(float(upper.max()), float(self.weights.max())) or 1.0)
+        ax.set_xlabel(f"weight; beside it the loss of {self.measure} without the kernel")
+        ax.set_title("Kernel weights on resamples")
+        ax.legend(fontsize=STYLE.font, frameon=False)
+        return ax
+
+
+def stability(
+    model: Any,
+    X: Any,
+    y: Any,
+    n_resamples: int = 50,
+    *,
+    level: float = 0.95,
+    cv: Any = 5,
+    scoring: Any = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> Stability:
+    r"""Return how far the weights of kernels depend on the sample, and the loss in score without each kernel.
+
+    The model is fitted on bootstrap resamples: n samples that are drawn with replacement, of classes as many
+    of each as there are. A weight's interval has the middle share `level` of its values. The losses are of a
+    cross-validation, in which the weights of the other kernels are learned again. The first says which
+    weights another sample of the same source would give, and the second which kernels predictions need. Of
+    two kernels that replace each other both losses are about zero, and the intervals are wide.
+
+    Parameters
+    ----------
+    model : MKLClassifier, MKLRegressor, MKLClassifierCV or MKLRegressorCV, or a pipeline that ends with one
+        It is cloned, and need not be fitted. It has at least two kernels, with one vector of weights. A C
+        that is chosen by cross-validation is chosen once, on all samples.
+    X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
+    y : array of shape (n,)
+    n_resamples : int >= 2, default 50
+    level : float in (0, 1), default 0.95
+        Quantiles near the ends of few resamples are rough: 50 have their 2.5 % quantile at the second
+        smallest value.
+    cv : int, splitter or iterable of splits, default 5
+    scoring : str or function, optional
+        As for `cross_val_score`; by default the accuracy or R^2.
+    n_jobs : int, optional
+        The number of processes.
+    random_state : int, Generator or None, default None
+        The seed of the resamples.
+
+    Returns
+    -------
+    Stability
+
+    Raises
+    ------
+    InputError
+        If the model is none of these or has one kernel, if each class has weights of its own, or if an
+        argument is wrong.
+
+    Notes
+    -----
+    Intervals describe the spread on resamples. They are no confidence intervals of the weights on infinitely
+    many samples, for two reasons. Zero is the end of a weight's range, where the bootstrap is not consistent
+    [1]_. And a resample has about 63 % of the samples, some of them several times, which count as one sample
+    of a larger C: narrow kernels fit it more closely, so that the weight on all samples may be outside of its
+    interval.
+
+    References
+    ----------
+    .. [1] Andrews, Inconsistency of the bootstrap when a parameter is on the boundary of the parameter space,
+       Econometrica 68 (2000).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelopt.estimators import MKLRegressor, stability
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> kernels = [("first", "linear()", [0]), ("second", "linear()", [1])]
+    >>> found = stability(MKLRegressor(kernels), X, 3 * X[:, 0] + X[:, 1], 20, random_state=0)
+    >>> found.names, found.resampled.shape, found.losses.shape
+    (('first', 'second'), (20, 2), (5, 2))
+    >>> bool((found.losses[:, 0] > found.losses[:, 1]).all())
+    True
+    """
+    learner, X, y = read_data(model, X, y, "stability")
+    count = whole(n_resamples, "n_resamples", 2, "a whole number of at least 2")
+    level, rng = positive(level, "level", below=1.0), as_generator(random_state)
+    classes = is_classifier(learner)
+    splits = [*check_cv(cv, y, classifier=classes).split(np.zeros(len(y)), y)]
+    call = Call()
+    with closing(call), call:
+        fitted = clone(model).fit(X, y)
+        whole_fit = parts_of(fitted, "stability")[1]
+        names, weights = whole_fit.kernel_names_, whole_fit.weights_
+        refuse_weights(weights, whole_fit)
+        model = at_fixed_C(model, whole_fit)
+        resamples = [(model, X, y, resample(y, rng, classes)) for _ in range(count)]
+        resampled = [*in_workers(weights_on, resamples, n_jobs, "learning on resample")]
+        tasks = [(model, X, y, train, test, scoring) for train, test in splits]
+        scores = np.array([*in_workers(scores_on, tasks, n_jobs, "scoring without each kernel on split")])
+    if call.interrupted:
+        raise KeyboardInterrupt
+    losses, mean = scores[:, :1] - scores[:, 1:], float(scores[:, 0].mean())
+    return Stability(names, weights, np.array(resampled), losses, mean, level, measure_of(scoring, classes))
+
+
+def refuse_weights(weights: Array, fitted: Any) -> None:
+    """Raise an `InputError` unless there is one vector of the weights of several kernels."""
+    if weights.ndim == 2:
+        raise InputError(
+            f"model must have one vector of weights, got one for each of the {len(weights)} classes of "
+            f"{type(fitted).__name__} in stability. Pass multiclass='shared', or y == c for a class c."
+        )
+    if weights.size < 2:
+        raise InputError(
+            "model must have at least two kernels, got one in stability: without it nothing is left. Pass "
+            "kernels=None for the default ones."
+        )
+
+
+def at_fixed_C(model: Any, fitted: Any) -> Any:
+    """Return a model with the C that its fitted estimator has chosen, or as it is without a choice."""
+    before, learner = parts_of(model, "stability")
+    if not hasattr(fitted, "C_"):
+        return model
+    kind: Any = MKLClassifier if is_classifier(learner) else MKLRegressor
+    shared = learner.get_params(deep=False).keys() & signature(kind).parameters.keys()
+    fixed = kind(C=fitted.C_, **{name: getattr(learner, name) for name in shared})
+    return fixed if before is None else make_pipeline(before, fixed)
+
+
+def resample(y: Any, rng: np.random.Generator, classes: bool) -> Index:
+    """Return n positions that are drawn with replacement, of classes as many of each as there are."""
+    if not classes:
+        return rng.integers(len(y), size=len(y))
+    members = [np.flatnonzero(y == label) for label in np.unique(y)]
+    return np.concatenate([rng.choice(each, each.size) for each in members])
+
+
+def weights_on(model: Any, X: Any, y: Any, chosen: Index) -> Array:
+    """Return the weights that are learned on some samples, shape (m,)."""
+    fitted = clone(model).fit(_safe_indexing(X, chosen), y[chosen])
+    return np.asarray(parts_of(fitted, "stability")[1].weights_)
+
+
+def scores_on(model: Any, X: Any, y: Any, train: Index, test: Index, scoring: Any) -> list[float]:
+    """Return the score of a split with all kernels, and the scores without each of them."""
+    before, learner = parts_of(clone(model), "stability")
+    A, B = (_safe_indexing(X, part) for part in (train, test))
+    if before is not None:
+        A, B = before.fit_transform(A, y[train]), before.transform(B)
+    grams, tasks, shared = learner.prepare(A, y[train])
+    scorer, m = check_scoring(learner, scoring), len(grams)
+
+    def score(kept: Index) -> float:
+        fitted, weights = copy(learner), np.zeros(m)
+        fitted.learn(grams.subset(kept), tasks(learner.C), shared=shared)
+        weights[kept] = fitted.weights_
+        fitted.weights_ = weights
+        return float(scorer(fitted, B, y[test]))
+
+    every = np.arange(m)
+    return [score(every), *(score(np.delete(every, i)) for i in range(m))]
