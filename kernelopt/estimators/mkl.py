@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 from kernelopt.certificates import Certificate
 from kernelopt.estimators.base import KernelEstimator, centred, centring_shift
 from kernelopt.estimators.columns import means_and_deviations
+from kernelopt.estimators.features import KernelFeaturesMixin
 from kernelopt.estimators.fitting import one_call, running_fit
 from kernelopt.estimators.kernels import forget_matrices
 from kernelopt.estimators.labels import ScoredMixin, read_targets
@@ -38,7 +39,7 @@ Prepared = tuple[Grams, Callable[[float], list[Task]], bool]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MKLEstimator(KernelEstimator):
+class MKLEstimator(KernelFeaturesMixin, KernelEstimator):
     """Base class of the estimators with weights in an l_p ball.
 
     `KernelEstimator` has further parameters. Its own are p and verbose.

@@ -13,6 +13,7 @@ from kernelopt.catalog import Formulation
 from kernelopt.comparisons import sample_triplets
 from kernelopt.errors import InputError, LabelError, Stopped
 from kernelopt.estimators.base import KernelEstimator
+from kernelopt.estimators.features import LearnedKernelMixin
 from kernelopt.estimators.fitting import one_call
 from kernelopt.estimators.formulation import built
 from kernelopt.estimators.labels import classes_of
@@ -22,7 +23,9 @@ from kernelopt.records import Digest
 from kernelopt.validation import Array, Index, boolean, whole
 
 
-class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+class KernelTransformer(
+    LearnedKernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
+):
     """Base class of the estimators that learn a kernel and no machine.
 
     `transform` returns the kernel with the training samples, as estimators with ``kernel="precomputed"``

@@ -8,7 +8,7 @@ by `ax.figure.savefig(path)`. Where a solution is wanted, a fitted estimator of 
 do, and what `kernelopt.load` returns as far as files hold what is drawn.
 
 ==================== =====================================================================================
-`plot_weights`       weights of kernels as shares of the largest, with their uniqueness
+`plot_weights`       weights of kernels as shares of the largest, and whether the optimum determines them
 `plot_bounds`        certified bounds of several solutions
 `plot_history`       bounds, or gaps, against the time, of several solutions
 `plot_kernels`       the learned kernel and the base kernels, sorted by label, group or cluster

@@ -1,4 +1,4 @@
-"""`plot_weights`: the kernel weights of several solutions side by side, with their uniqueness."""
+"""`plot_weights`: the kernel weights of several solutions side by side, and whether others are optimal."""
 
 from __future__ import annotations
 
@@ -14,21 +14,26 @@ from kernelopt.methods.solution import Learned
 from kernelopt.plotting.arguments import Drawn, as_names, drawn_solutions
 from kernelopt.validation import Array
 
-WORDS = {True: "unique", False: "not unique", None: "uniqueness unknown"}
+WORDS = {
+    True: "the optimum determines the weights",
+    False: "other weights are optimal too",
+    None: "other weights may be optimal too",
+}
 
 
 def plot_weights(solutions: Mapping[str, Any], names: Sequence[str] | None = None, ax: Any = None) -> Any:
     """Draw each solution's kernel weights as shares of its largest, one row per solution.
 
-    Under the label of a row stands whether the optimum determines the weights: "unique", "not unique", or
-    "uniqueness unknown". Up to 16 kernels have their numbers in the cells. With more kernels, negative
-    weights are hatched, and names that would touch each other are left out.
+    Under the label of a row stands whether the optimum determines the weights, other weights are optimal too,
+    or that is not known. It is a statement on the problem of these data; how far other data give other
+    weights says `kernelopt.estimators.stability`. Up to 16 kernels have their numbers in the cells. With more
+    kernels, negative weights are hatched, and names that would touch each other are left out.
 
     Parameters
     ----------
     solutions : dict from label to Solution, fitted estimator, or what `kernelopt.load` returns
         All have the same number of weights. For a solution of several risks with different weights, pass
-        `solution.learned[i]` for each risk i; nothing is said of their uniqueness. Of an estimator the
+        `solution.learned[i]` for each risk i; nothing is said of other weights. Of an estimator the
         weights are `weights_` and the names are `kernel_names_`.
     names : sequence of str, optional
         Names of the m kernels; by default those that all the solutions have in common, else numbers.

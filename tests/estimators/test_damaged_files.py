@@ -55,7 +55,7 @@ FITTED = {
 
 def predictions(model, samples):
     """What a model says of samples: values and classes side by side, as objects, so that types count."""
-    if hasattr(model, "transform"):
+    if not hasattr(model, "predict"):
         return model.transform(samples)
     values = getattr(model, "decision_function", model.predict)(samples)
     said = model.predict(samples)

@@ -1,0 +1,123 @@
+"""The learned kernel of fitted estimators, and features of it, for other models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from kernelopt.errors import InputError
+from kernelopt.estimators.kernels import PointKernels, TrainedKernels, weighted_kernel
+from kernelopt.estimators.precomputed import KernelStack, refuse_other
+from kernelopt.numerics.decompositions import RANK_TOLERANCE, eigenpairs
+from kernelopt.validation import Array, shown
+
+
+class LearnedKernelMixin:
+    """Adds `kernel` to estimators with weights of kernels."""
+
+    def kernel(self: Any, X: Any, Z: Any = None) -> Array:
+        r"""Return the learned kernel between samples.
+
+        It is :math:`k(x, z) = \sum_m \theta_m k_m(x, z) / c_m` with the weights `weights_` and the constants
+        of the normalisation on the training samples. Where each class has weights of its own, it is the sum
+        of the kernels of the classes. It is what ``SVC(kernel="precomputed")`` takes: of the training samples
+        for `fit`, and ``kernel(X_new, X_train)`` for `predict`.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d), sequence of n strings, or KernelStack
+        Z : samples as X, optional
+            X by default.
+
+        Returns
+        -------
+        array of shape (n, n_Z)
+
+        Raises
+        ------
+        InputError
+            If the model was fitted on a `KernelStack` and the samples are none of it.
+        """
+        check_is_fitted(self)
+        X = self.read_new(X)
+        weights = np.atleast_2d(self.weights_).sum(axis=0)
+        if not isinstance(self._trained, PointKernels):
+            as_stack(X, "kernel")
+        other = moved(self._trained, X if Z is None else self.read_new(Z))
+        return np.asarray(other.at(X, weights))
+
+
+class KernelFeaturesMixin(LearnedKernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """Adds `transform` to estimators whose machines are functions of the learned kernel."""
+
+    def transform(self: Any, X: Any) -> Array:
+        r"""Return features whose inner products are the learned kernel, exactly so at the support points.
+
+        They are :math:`\Phi(x) = K_{SS}^{-1/2}\, (k(s_1, x), \dots, k(s_r, x))` with the support points s and
+        the symmetric root of the pseudoinverse of their kernel matrix: Nyström's features, as those of
+        scikit-learn's `Nystroem`, with the support points for a basis. So :math:`\Phi(x)'\Phi(z) = k(x, z)`
+        where x or z is a support point or in the span of them. Elsewhere it is the inner product of the
+        projections on this span, which holds the learned machine: f is linear in the features. The matrix
+        of features has at most the rank of K_SS, whose eigenvalues below 1e-11 of the largest count as zero.
+
+        Parameters
+        ----------
+        X : samples, as for `predict`
+            Precomputed kernels must be a `KernelStack`, which has the kernels between the support points.
+
+        Returns
+        -------
+        array of shape (n_new, n_support), or (n_new, n_classes n_support)
+            Where each class has weights of its own, the features of the classes stand side by side.
+        """
+        check_is_fitted(self)
+        samples, trained = self.read_new(X), self._trained
+        parts = [
+            trained.at(samples, weights) @ inverse_root(support_kernel(trained, samples, weights))
+            for weights in np.atleast_2d(self.weights_)
+        ]
+        return np.hstack(parts)
+
+    @property
+    def _n_features_out(self: Any) -> int:
+        return len(np.atleast_2d(self.weights_)) * int(self.support_.size)
+
+
+def moved(trained: TrainedKernels, samples: Any) -> TrainedKernels:
+    """Return trained kernels whose training samples are others."""
+    if isinstance(trained, PointKernels):
+        return replace(trained, points=trained.dictionary.points(samples))
+    stack = as_stack(samples, "kernel")
+    refuse_other(stack, trained.checksum)
+    return replace(trained, samples=stack.samples, kept=np.arange(len(stack)))
+
+
+def support_kernel(trained: TrainedKernels, samples: Any, weights: Array) -> Array:
+    """Return a combination of the kernels between the support points; a stack holds it with the samples."""
+    if isinstance(trained, PointKernels):
+        factors = weights / trained.constants
+        return weighted_kernel(trained.kernels, factors, trained.points, trained.points)
+    support = as_stack(samples, "transform")[:]
+    support.samples = trained.samples[trained.kept]
+    return trained.at(support, weights)
+
+
+def as_stack(samples: Any, caller: str) -> KernelStack:
+    """Return samples of precomputed kernels, which must be a `KernelStack`."""
+    if not isinstance(samples, KernelStack):
+        raise InputError(
+            f"{caller} of a model of precomputed kernels must get a KernelStack, got {shown(samples)}, which "
+            "does not hold the kernels between all of these samples. Pass stack[test]."
+        )
+    return samples
+
+
+def inverse_root(K: Array) -> Array:
+    """Return the symmetric root of the pseudoinverse of a positive semidefinite matrix."""
+    values, V = eigenpairs(K)
+    kept = values > RANK_TOLERANCE * values.max(initial=0.0)
+    return np.asarray((V[:, kept] / np.sqrt(values[kept])) @ V[:, kept].T)
