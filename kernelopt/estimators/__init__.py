@@ -10,6 +10,7 @@ from kernelopt.estimators.comparing import compare
 from kernelopt.estimators.cross_validated import MKLClassifierCV, MKLRegressorCV
 from kernelopt.estimators.dictionary import C_GRID, P_GRID
 from kernelopt.estimators.formulation import FormulationClassifier
+from kernelopt.estimators.leaving_out import leave_one_out
 from kernelopt.estimators.linear_functional import (
     LinearFunctionalMKLClassifier,
     LinearFunctionalMKLRegressor,
@@ -40,5 +41,6 @@ __all__ = [
     "TransductiveKernelClassifier",
     "TripletKernel",
     "compare",
+    "leave_one_out",
     "stability",
 ]
