@@ -201,7 +201,12 @@ def test_the_class_is_looked_up_in_a_table(path):
 
 
 @pytest.mark.parametrize(
-    ("page", "count"), [("saving", 5), pytest.param("estimators", 11, marks=pytest.mark.slow)]
+    ("page", "count"),
+    [
+        ("saving", 5),
+        pytest.param("estimators", 12, marks=pytest.mark.slow),
+        pytest.param("when_not_to_learn", 3, marks=pytest.mark.slow),
+    ],
 )
 def test_the_page_prints_what_it_says(page, count, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
