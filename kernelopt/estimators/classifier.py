@@ -95,6 +95,8 @@ class MKLClassifier(MachineClassifier, MKLEstimator):
     See Also
     --------
     KernelStack : precomputed kernels for `fit` and `predict`.
+    MKLClassifierCV : the same, with C chosen by cross-validation.
+    compare, stability, leave_one_out : whether the kernel is worth learning, and which kernels matter.
 
     References
     ----------

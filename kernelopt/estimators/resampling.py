@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
 
@@ -18,9 +18,11 @@ from sklearn.utils import _safe_indexing
 from kernelopt.errors import InputError
 from kernelopt.estimators.classifier import MKLClassifier
 from kernelopt.estimators.comparing import measure_of, parts_of, read_data, standard_error
-from kernelopt.estimators.mkl import MKLRegressor
+from kernelopt.estimators.kernels import forget_matrices
+from kernelopt.estimators.mkl import MKLRegressor, used_for
 from kernelopt.estimators.workers import in_workers
 from kernelopt.figures import STYLE, name_rows, new_axes, shortened_name, write_beside
+from kernelopt.methods import Solution
 from kernelopt.plain_tables import text_table
 from kernelopt.running import Call
 from kernelopt.validation import Array, Index, as_generator, positive, whole
@@ -277,14 +279,25 @@ def scores_on(model: Any, X: Any, y: Any, train: Index, test: Index, scoring: An
     if before is not None:
         A, B = before.fit_transform(A, y[train]), before.transform(B)
     grams, tasks, shared = learner.prepare(A, y[train])
-    scorer, m = check_scoring(learner, scoring), len(grams)
-
-    def score(kept: Index) -> float:
-        fitted, weights = copy(learner), np.zeros(m)
-        fitted.learn(grams.subset(kept), tasks(learner.C), shared=shared)
+    each, scorer, m = tasks(learner.C), check_scoring(learner, scoring), len(grams)
+    used = used_for(grams, each)
+    starts: list[Solution] = []
+    scores = []
+    for kept in [np.arange(m), *(np.delete(np.arange(m), i) for i in range(m))]:
+        fitted, part, weights = copy(learner), grams.subset(kept), np.zeros(m)
+        centred = part if used is grams else used.subset(kept)
+        begin = [started(solution, kept) for solution in starts] or None
+        solutions = fitted._learn(part, centred, each, shared, begin)
+        starts = starts or solutions  # with all kernels
         weights[kept] = fitted.weights_
         fitted.weights_ = weights
-        return float(scorer(fitted, B, y[test]))
+        scores.append(float(scorer(fitted, B, y[test])))
+    forget_matrices(grams)
+    return scores
 
-    every = np.arange(m)
-    return [score(every), *(score(np.delete(every, i)) for i in range(m))]
+
+def started(solution: Solution, kept: Index) -> Solution:
+    """Return a solution, of which a start reads the weights of some kernels and the dual variables alone."""
+    certificate = solution.certificate
+    point = {variable: np.asarray(theta)[kept] for variable, theta in certificate.point.items()}
+    return replace(solution, certificate=replace(certificate, point=point))
