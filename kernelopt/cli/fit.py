@@ -106,7 +106,8 @@ def run(options: argparse.Namespace) -> int:
     model = TableModel(columns, estimator, options.target, dropped, task, *numbers)
     write(options.out, model)
     document = show(model, output)
-    document["comparison"] = options.cv and compare_with_others(estimator, X, y, task, options.cv, output)
+    if options.cv is not None:
+        document["comparison"] = compare_with_others(estimator, X, y, task, options.cv, output)
     size = options.out.stat().st_size / 1000
     output.line(f"{seconds:.2f} s; model: {options.out} ({size:.0f} kB)")
     output.document({**document, "seconds": seconds, "model": str(options.out)})
