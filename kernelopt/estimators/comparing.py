@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 from sklearn.linear_model import RidgeClassifierCV, RidgeCV
 from sklearn.metrics import check_scoring
@@ -240,11 +241,11 @@ def judged_split(model: Any, X: Any, y: Any, train: Index, test: Index, scoring:
     judge("average kernel", lambda: on_kernel(np.full(len(grams), 1 / len(grams))))
     judge("best single kernel", on_best)
     if not isinstance(samples, KernelStack) and samples.ndim == 2:
-        gammas = [gamma / samples.shape[1] for gamma in GAMMAS]
-        pipe = Pipeline([("scale", StandardScaler()), ("machine", machine())])
-        tuned = GridSearchCV(pipe, {"machine__C": Cs, "machine__gamma": gammas}, **options)
+        scale = StandardScaler(with_mean=not issparse(A))
+        grid = {"svm__C": Cs, "svm__gamma": [gamma / samples.shape[1] for gamma in GAMMAS]}
+        tuned = GridSearchCV(Pipeline([("scale", scale), ("svm", machine())]), grid, **options)
         judge("tuned Gaussian kernel", lambda: (tuned.fit(A, a), B))
-        judge("ridge", lambda: (make_pipeline(StandardScaler(), ridge_for(learner)).fit(A, a), B))
+        judge("ridge", lambda: (make_pipeline(scale, ridge_for(learner)).fit(A, a), B))
     return rows, singles[0]
 
 
