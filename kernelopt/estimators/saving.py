@@ -210,7 +210,7 @@ class SavedMixin:
 
         The problem is stated from the parameters of the estimator and the data, exactly as `fit` states it.
         The estimator, or the file that it was loaded from, adds candidates alone: whatever they are, the
-        bounds hold. `OneClassMKL` and `MKLClassifierCV` state their problem at `C_`.
+        bounds hold. Estimators that choose C state their problem at `C_`.
 
         Parameters
         ----------
