@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 from sklearn.linear_model import RidgeClassifierCV, RidgeCV
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, check_cv
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from kernelopt.errors import InputError
 from kernelopt.estimators.classifier import MKLClassifier
+from kernelopt.estimators.cross_validated import splits_of
 from kernelopt.estimators.labels import read_labels, read_targets
 from kernelopt.estimators.mkl import MKLEstimator, MKLRegressor
 from kernelopt.estimators.precomputed import KernelStack
@@ -148,7 +149,7 @@ def compare(
     """
     learner, X, y = read_data(model, X, y, "compare")
     classes = is_classifier(learner)
-    splits = [*check_cv(cv, y, classifier=classes).split(np.zeros(len(y)), y)]
+    splits = splits_of(cv, y, classes)
     call = Call()
     with closing(call), call:
         tasks = [(model, X, y, train, test, scoring) for train, test in splits]

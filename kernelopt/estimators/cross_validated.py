@@ -77,9 +77,7 @@ class CrossValidatedMixin:
             warn_of_targets(np.unique(targets), targets.size, self)
         weights = positive_weights(sample_weight, len(samples))
         self.Cs_ = Cs = self._values()
-        splits = list(check_cv(self.cv, targets, classifier=classes).split(np.zeros(len(samples)), targets))
-        if not splits:
-            raise ParameterError("cv must give at least one split, got none. Pass cv=5, say.")
+        splits = splits_of(self.cv, targets, classes)
         data = X if hasattr(X, "iloc") else samples  # a data frame has names of columns
         per_class = getattr(self, "multiclass", "shared") == "per-class"
         problems = np.unique(targets).size if per_class else 1
@@ -165,6 +163,14 @@ class CrossValidatedMixin:
                     "name of a scorer of scikit-learn, or a function (estimator, X, y) -> float."
                 )
             yield float(score)
+
+
+def splits_of(cv: Any, y: Any, classes: bool) -> list[Split]:
+    """Return the splits that `cv` gives, at least one, as for scikit-learn's model selection."""
+    splits = list(check_cv(cv, y, classifier=classes).split(np.zeros(len(y)), y))
+    if not splits:
+        raise ParameterError("cv must give at least one split, got none. Pass cv=5, say.")
+    return splits
 
 
 def scored_within(model: CrossValidatedMixin, limit: float | None, problems: int, *split: Any) -> list[float]:

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import _safe_indexing
 
 from kernelopt.errors import InputError
 from kernelopt.estimators.classifier import MKLClassifier
 from kernelopt.estimators.comparing import measure_of, parts_of, read_data, standard_error
+from kernelopt.estimators.cross_validated import splits_of
 from kernelopt.estimators.kernels import forget_matrices
 from kernelopt.estimators.mkl import MKLRegressor, used_for
 from kernelopt.estimators.workers import in_workers
@@ -215,7 +215,7 @@ def stability(
     count = whole(n_resamples, "n_resamples", 2, "a whole number of at least 2")
     level, rng = positive(level, "level", below=1.0), as_generator(random_state)
     classes = is_classifier(learner)
-    splits = [*check_cv(cv, y, classifier=classes).split(np.zeros(len(y)), y)]
+    splits = splits_of(cv, y, classes)
     call = Call()
     with closing(call), call:
         fitted = clone(model).fit(X, y)

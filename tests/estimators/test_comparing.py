@@ -137,6 +137,8 @@ def test_what_cannot_be_compared_is_said():
     for model in (OneClassMKL(), SVC(), make_pipeline(StandardScaler(), LinearRegression()), MKLClassifier):
         with pytest.raises(ko.InputError, match=r"model must be an MKLClassifier, .* in compare\. Pass MKLC"):
             compare(model, X, y)
+    with pytest.raises(ko.InputError, match="cv must give at least one split, got none"):
+        compare(MODEL, X, y, cv=[])
     few = np.r_[0:3, 60:63]
     with pytest.raises(ko.InputError, match="two training samples of each class.* got 3 training samples"):
         compare(MKLClassifierCV(KERNELS), X[few], y[few], cv=2)
