@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 import kernelopt as ko
 from kernelopt import cli
+from kernelopt.cli import learning
 from kernelopt.cli.model import load_model
 from kernelopt.cli.table import read_table
 from kernelopt.errors import FileError
@@ -325,6 +326,27 @@ def test_cross_validation_holds_each_row_out_once(kind, option, estimator, tmp_p
         ]
         assert f"{fitted.measure} 0.850" in line and line.strip().endswith(said.strip())
         assert f"; C = {C:g} is the best of 0.001, " in line
+
+
+def test_what_is_not_compared_is_said(tmp_path, monkeypatch):
+    X, y = data_of("two classes")
+    y, X = np.array(y), np.array(X)
+    rows = np.concatenate(
+        [np.flatnonzero(y == label)[:count] for label, count in zip(sorted(set(y)), (2, 6), strict=True)]
+    )
+    save_table(tmp_path / "train.csv", X[rows], y[rows])
+    command = (
+        "fit",
+        tmp_path / "train.csv",
+        "--target class --cv 2 --C 1 --kernels linear() --out",
+        tmp_path / "m",
+    )
+    done = ran(*command)
+    assert done.status == 0 and "not compared: every split must have two training samples of each" in done.err
+    monkeypatch.setattr(learning, "COMPARED_ROWS", 7)
+    done = ran(*command)
+    assert done.status == 0 and "8 rows: other models are not compared above 7" in done.err
+    assert "average kernel" not in done.out
 
 
 PAGE = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
