@@ -395,6 +395,15 @@ class log_cosh(ko.Loss):
         return y @ alpha - cp.sum(entropies), []
 
 
+def test_a_forgotten_flag_of_a_dual_that_is_not_quadratic_is_named():
+    stated = {name: value for name, value in vars(log_cosh).items() if name != "quadratic"}
+    with pytest.raises(ko.InputError, match="log_cosh.* got no `quadratic`.* Set `quadratic = False`"):
+        type("log_cosh", (ko.Loss,), stated)
+    bounds = {name: stated[name] for name in ("kind", "expression", "curve")} | {"C": 2.0}
+    with pytest.raises(AssertionError, match="by its curve unless `quadratic = False`: not so"):
+        check_loss(type("bounds_alone", (ko.Loss,), bounds)())
+
+
 def test_a_loss_whose_dual_is_not_quadratic_is_solved_and_certified():
     """With nothing but what the docstring of `Loss` asks for; the second opinion is cvxpy on the dual."""
     rng = np.random.default_rng(0)

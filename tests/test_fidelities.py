@@ -9,11 +9,12 @@ from fractions import Fraction
 import cvxpy as cp
 import numpy as np
 import pytest
+from scipy.special import xlog1py
 
 import kernelopt as ko
 from formulations import similarity
 from kernelopt.errors import NotFiniteError, NotSymmetricError, ParameterError, ShapeError
-from kernelopt.extend import as_fidelity
+from kernelopt.extend import Ball, as_fidelity
 from kernelopt.structure.nearness import read_fidelity
 from kernelopt.structure.trees import weighted_terms
 from kernelopt.testing import check_fidelity
@@ -102,6 +103,45 @@ def symmetric(rng, scale=1.0):
 @every
 def test_the_parts_belong_together(L):
     assert "subgradient" in str(check_fidelity(L, seed=1))
+
+
+@dataclass(frozen=True)
+class log_cosh(ko.Fidelity):
+    """The sum of log cosh d, whose conjugate sums two terms of 1e-7 to one of 1e-14 at u = 1e-7."""
+
+    def expression(self, D):
+        return cp.sum(cp.logistic(2 * D) - D) - D.size * np.log(2)
+
+    def value(self, D):
+        return float((np.logaddexp(D, -D) - np.log(2)).sum())
+
+    def subgradient(self, D):
+        return np.tanh(D)
+
+    def project(self, U):
+        return np.clip(U, -1.0, 1.0)
+
+    def conjugate(self, U):
+        return float((xlog1py(1 + U, U) + xlog1py(1 - U, -U)).sum()) / 2
+
+
+class honest(log_cosh):
+    """The same with the rounding of its two terms."""
+
+    def bounded_conjugate(self, U):
+        return Ball.computed(self.conjugate(U), np.abs(U).sum(), U.size + 64)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rounding_errors_that_are_larger_than_stated_are_found(seed):
+    """The series u^2/2 + u^4/12 is exact to 1e-28 at u = 1e-7."""
+    u = np.full(1, 1.23456789e-7)
+    exact = Fraction(u[0]) ** 2 / 2 + Fraction(u[0]) ** 4 / 12
+    assert not log_cosh().bounded_conjugate(u).below <= exact <= log_cosh().bounded_conjugate(u).above
+    assert honest().bounded_conjugate(u).below <= exact <= honest().bounded_conjugate(u).above
+    with pytest.raises(AssertionError, match="errors of `conjugate` are not larger than .* states: not so"):
+        check_fidelity(log_cosh(), seed=seed)
+    assert any("rounding errors" in line for line in check_fidelity(honest(), seed=seed).stated)
 
 
 class valued(entrywise_huber):

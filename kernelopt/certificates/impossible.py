@@ -16,6 +16,7 @@ from kernelopt.certificates.conic.stated import without_attributes
 from kernelopt.certificates.statements.conflicts import Conflict, conflict
 from kernelopt.conic.ladder import AttemptResult, ladder, run_solver
 from kernelopt.errors import InfeasibleError, KerneloptError, SolverError, Stopped, UnboundedError
+from kernelopt.language.adapter import written_problem
 from kernelopt.language.risk import Risk
 from kernelopt.structure.enclosure import violation
 from kernelopt.structure.expansion import expand
@@ -101,7 +102,7 @@ def unattainable(
 def raise_if_impossible(structure: Structure, explicit: cp.Problem, tried: AttemptResult) -> None:
     """Raise where a solver's claim of infeasibility or unboundedness can be shown without it."""
     if tried.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
-        feasibility = cp.Problem(cp.Minimize(0), [c.copy() for c in explicit.constraints])
+        feasibility = written_problem(cp.Minimize(0), [c.copy() for c in explicit.constraints])
         read = Structure(feasibility)
         boxes, plain = known_boxes(read), without_attributes(read.lifted, read.variables)
         bound = conic_bound(plain, read.variables, boxes, units=variable_units(read))
@@ -203,8 +204,8 @@ def minimum_within(problem: cp.Problem, size: float) -> float | None:
     """Return the minimum of the (minimised) objective over |x| <= `size`, None where none was found."""
     sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
     box = [constraint for v in problem.variables() for constraint in (v <= size, v >= -size)]
-    boxed = cp.Problem(cp.Minimize(sign * problem.objective.args[0]), [*problem.constraints, *box])
-    boxed = cp.Problem(boxed.objective, [c.copy() for c in boxed.constraints])
+    boxed = written_problem(cp.Minimize(sign * problem.objective.args[0]), [*problem.constraints, *box])
+    boxed = written_problem(boxed.objective, [c.copy() for c in boxed.constraints])
     run_solver(boxed, ladder(linear=False, order=0)[0])
     if boxed.value is None or not np.isfinite(boxed.value):
         return None

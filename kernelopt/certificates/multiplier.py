@@ -13,6 +13,7 @@ from kernelopt.certificates.lower.minorants import minorants
 from kernelopt.certificates.lower.near import near_bound
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.errors import Stopped
+from kernelopt.language.adapter import written_problem
 from kernelopt.structure.expansion import copied_on_face
 from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import Structure, every_multiplier
@@ -59,7 +60,7 @@ def constraint_multipliers(
             ]
             whole = structure.lifted.objective
             objective = type(whole)(replaced(whole.args[0], substitutes))
-            relaxed = cp.Problem(objective, [c.copy for c in copies] + list(structure.domains))
+            relaxed = written_problem(objective, [c.copy for c in copies] + list(structure.domains))
         run_solver(relaxed, ladder(linear=relaxed.is_lp(), order=0)[0])
     except Stopped:
         return None

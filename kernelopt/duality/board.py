@@ -24,6 +24,7 @@ from kernelopt.duality.lagrangian import scaled, sum_of, terms_of, uses
 from kernelopt.duality.squares import PositivePart, positive_part_of
 from kernelopt.duality.sweep import Swept
 from kernelopt.duality.written import fresh
+from kernelopt.language.adapter import written_problem
 from kernelopt.language.risk import Risk
 from kernelopt.structure.structure import implies
 from kernelopt.structure.trees import copied_constraint, replaced
@@ -61,7 +62,7 @@ class Stated:
     def problem(self) -> cp.Problem:
         """Return the maximum as a problem."""
         rows = [constraint_of(row, G) for row, G in self.rows.items()]
-        return cp.Problem(cp.Maximize(self.value), [*self.constraints, *rows])
+        return written_problem(cp.Maximize(self.value), [*self.constraints, *rows])
 
     def is_dpp(self) -> bool:
         """Whether it is convex by cvxpy's rules, and no product of parameters has come about."""

@@ -13,6 +13,7 @@ from cvxpy.reductions.solution import Solution
 from kernelopt.conic.ladder import ladder, run_solver
 from kernelopt.duality.sweep import Swept
 from kernelopt.errors import InfeasibleError, SolverError, UnboundedError
+from kernelopt.language.adapter import written_problem
 from kernelopt.threads import quietly
 
 ACCURATE = 1e-6  # an answer of this relative gap ends the search; solvers stop at 1e-8 on gaps of their own
@@ -96,7 +97,7 @@ def solved_at(swept: Swept, given: Mapping[int, Any]) -> float:
     fixed = {alpha: t.unit * given[key] for t, key in known for alpha in t.alphas}
     constraints = [alpha == value for alpha, value in fixed.items()]
     constraints += [c for c in swept.problem.constraints if not {*c.variables()} <= {*fixed}]
-    found = solved(cp.Problem(swept.problem.objective, constraints))
+    found = solved(written_problem(swept.problem.objective, constraints))
     for alpha, value in fixed.items():  # without the error of a solver
         alpha.save_value(value.value)
     return found

@@ -26,6 +26,7 @@ from kernelopt.duality.equations import equation_of, implied_constraints, rename
 from kernelopt.duality.lagrangian import Multiplier, Term, pairing, times, total
 from kernelopt.duality.written import fresh
 from kernelopt.errors import DualizationError
+from kernelopt.language.adapter import written_problem
 from kernelopt.language.faces import facial_reduction
 from kernelopt.language.risk import Risk
 from kernelopt.structure.structure import Structure
@@ -121,7 +122,7 @@ class Swept:
         value = [-t.cost for t in self.terms if not t.cost.is_zero()] + self.value
         constraints = [c for t in self.terms for c in t.domain] + self.cones
         constraints += [e.constraint for e in self.equations]
-        self.problem = cp.Problem(cp.Maximize(total(value)), constraints)
+        self.problem = written_problem(cp.Maximize(total(value)), constraints)
 
     def point(self) -> dict[int, Array]:
         """Return the values of the variables by id, at the multipliers that the last solve has left.

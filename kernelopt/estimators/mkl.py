@@ -23,6 +23,7 @@ from kernelopt.estimators.labels import ScoredMixin, read_targets
 from kernelopt.estimators.samples import distinct, positive_weights
 from kernelopt.grams import Grams
 from kernelopt.language import combine, lp_ball, risk
+from kernelopt.language.adapter import written_problem
 from kernelopt.losses import Loss, epsilon_insensitive, squared
 from kernelopt.methods import Solution
 from kernelopt.structure.structure import Structure
@@ -140,7 +141,7 @@ class MKLEstimator(KernelFeaturesMixin, KernelEstimator):
         theta = cp.Variable(len(grams), nonneg=True, name="theta")
         K = combine(theta, grams)
         total = sum(risk(K, y, loss) for y, loss in tasks)
-        return cp.Problem(cp.Minimize(total), lp_ball(theta, self.p))
+        return written_problem(cp.Minimize(total), lp_ball(theta, self.p))
 
 
 def groups(tasks: Sequence[Task], shared: bool) -> list[list[Task]]:

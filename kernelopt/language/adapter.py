@@ -12,11 +12,14 @@ and the newest supported cvxpy.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 
 import cvxpy as cp
 import numpy as np
 from cvxpy.atoms.affine.wraps import Wrap
 from cvxpy.problems.problem import Cache
+
+from kernelopt.threads import quietly
 
 
 class ValuedWrap(Wrap):  # type: ignore[misc]
@@ -29,6 +32,16 @@ class ValuedWrap(Wrap):  # type: ignore[misc]
     def _value_impl(self) -> np.ndarray | None:
         value = self.known_value()
         return None if value is None else np.array(value)
+
+
+def written_problem(objective: cp.Minimize | cp.Maximize, constraints: Sequence[cp.Constraint]) -> cp.Problem:
+    """Return a problem that the package writes, however large.
+
+    cvxpy warns of more than 10,000 subexpressions, such as 300 kernels and 10 risks have, and asks to
+    vectorise the code; the user could not.
+    """
+    with quietly():
+        return cp.Problem(objective, constraints)
 
 
 def set_value(problem: cp.Problem, value: float) -> None:
@@ -44,7 +57,7 @@ def is_compiled(problem: cp.Problem, solver: str) -> bool:
 
 def without_compiled(problem: cp.Problem) -> cp.Problem:
     """Return a copy of a problem, of the same class, without the compiled forms that cvxpy caches."""
-    fresh = cp.Problem(problem.objective, problem.constraints)
+    fresh = written_problem(problem.objective, problem.constraints)
     compiled = {name for name, value in vars(fresh).items() if isinstance(value, dict | Cache)}
     kept = {name: value for name, value in vars(problem).items() if name not in compiled}
     copied: cp.Problem = object.__new__(type(problem))

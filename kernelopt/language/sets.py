@@ -11,6 +11,20 @@ from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.validation import as_expression, exponent, positive
 
 
+class Unpacked(type):
+    """The class of a class whose name tells, in cvxpy's message, what was forgotten."""
+
+    def __repr__(cls) -> str:
+        return "list of constraints. Write a star before it, as in [*kernelopt.lp_ball(theta, p)]"
+
+
+class Constraints(list[cp.Constraint], metaclass=Unpacked):
+    """The constraints of a set: a list that a problem takes with a star.
+
+    Without the star `cp.Problem` refuses it, and prints its class.
+    """
+
+
 def lp_ball(theta: cp.Expression, p: float, radius: Any = 1.0) -> list[cp.Constraint]:
     """The set of weights theta >= 0 with |theta|_p <= radius.
 
@@ -24,6 +38,7 @@ def lp_ball(theta: cp.Expression, p: float, radius: Any = 1.0) -> list[cp.Constr
     Returns
     -------
     list of constraints, labelled "weights >= 0" and "ball"
+        A problem takes it with a star, ``[*kernelopt.lp_ball(theta, p), ...]``.
 
     Examples
     --------
@@ -41,7 +56,7 @@ def lp_ball(theta: cp.Expression, p: float, radius: Any = 1.0) -> list[cp.Constr
     signs = [] if theta.is_nonneg() else [(theta >= 0).set_label("weights >= 0")]
     p = exponent(p)
     norm = cp.max(theta) if np.isinf(p) else cp.sum(theta) if p == 1 else p_norm(theta, p)
-    return [*signs, (norm <= size).set_label("ball")]
+    return Constraints([*signs, (norm <= size).set_label("ball")])
 
 
 def p_norm(x: cp.Expression, p: float) -> cp.Expression:

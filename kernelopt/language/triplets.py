@@ -16,6 +16,7 @@ from kernelopt.errors import ConditionWarning
 from kernelopt.grams import Grams
 from kernelopt.language.combination import as_kernel
 from kernelopt.language.measures import entries
+from kernelopt.language.sets import Constraints
 from kernelopt.language.terms import terms
 from kernelopt.validation import Array, Index, as_indices, positive
 
@@ -144,14 +145,16 @@ def diagonally_dominant(K: Any, points: ArrayLike | None = None) -> list[cp.Cons
     first, second = np.triu_indices(S.size, 1)
     diagonal = entries(K, S, S)
     if not first.size:
-        return [(diagonal >= 0).set_label("dominance")]
+        return Constraints([(diagonal >= 0).set_label("dominance")])
     pair = np.arange(first.size)
     ends = (np.concatenate([first, second]), np.concatenate([pair, pair]))
     incident = sp.csr_array((np.ones(2 * first.size), ends), shape=(S.size, first.size))
     off = entries(K, S[first], S[second])
     r = cp.Variable(first.size, name="r")
-    return [
-        (off <= r).set_label("above"),
-        (-off <= r).set_label("below"),
-        (incident @ r <= diagonal).set_label("dominance"),
-    ]
+    return Constraints(
+        [
+            (off <= r).set_label("above"),
+            (-off <= r).set_label("below"),
+            (incident @ r <= diagonal).set_label("dominance"),
+        ]
+    )

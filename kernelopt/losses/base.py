@@ -44,8 +44,9 @@ class Loss(ABC):
 
     and the maximiser a(t) is minus the derivative of the loss. A subclass defines `expression` and `curve`.
     If its dual is not piecewise quadratic, it has `quadratic = False` and also defines `responder`,
-    `dual_value`, `dual_gradient` and `dual_expression`. A subclass that is a dataclass with `repr=False` is
-    printed on one short line.
+    `dual_value`, `dual_gradient` and `dual_expression`; a class that states these without the flag, or the
+    flag without all of them, is refused. A subclass that is a dataclass with `repr=False` is printed on one
+    short line.
     """
 
     kind: ClassVar[Literal["labels", "targets", "none"]] = "labels"
@@ -55,6 +56,13 @@ class Loss(ABC):
         """Raise where a dual that is not quadratic would be taken from the curve: bounds would be false."""
         super().__init_subclass__(**options)
         missing = [name for name in OF_THE_CURVE if getattr(cls, name) is getattr(Loss, name)]
+        if len(missing) < len(OF_THE_CURVE) and cls.quadratic is Loss.quadratic:
+            stated = [name for name in OF_THE_CURVE if name not in missing]
+            raise InputError(
+                f"the loss {cls.__name__}, which states {', '.join(stated)}, must say that its dual is not "
+                "piecewise quadratic, got no `quadratic`: bounds would be taken from its curve. Set "
+                "`quadratic = False` in the class, or leave these out."
+            )
         if missing and cls.quadratic is not Loss.quadratic:
             raise InputError(
                 f"the loss {cls.__name__}, whose dual is not piecewise quadratic, must state "

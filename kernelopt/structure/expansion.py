@@ -9,6 +9,7 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.constraints import Inequality
 
+from kernelopt.language.adapter import written_problem
 from kernelopt.plain_tables import html_table
 from kernelopt.structure.attributes import copied_variable, stated_bounds
 from kernelopt.structure.explicit_risk import ExpandedRisk, Pairs, expanded_risk
@@ -136,7 +137,7 @@ def expand(problem: cp.Problem, units: Units | None = None) -> Expansion:
         return Expansion(problem, (), tuple(ConstraintCopy(c, c) for c in problem.constraints), ())
     objective = times(1 / given.objective, replaced(problem.objective.args[0], substitutes))
     added = [constraint for risk in expanded for constraint in risk.constraints]
-    explicit = cp.Problem(type(problem.objective)(objective), [c.copy for c in copies] + added)
+    explicit = written_problem(type(problem.objective)(objective), [c.copy for c in copies] + added)
     return Expansion(explicit, tuple(expanded), copies, hidden, scaled)
 
 

@@ -14,6 +14,7 @@ from cvxpy.atoms.affine.sum import Sum
 from cvxpy.atoms.affine.unary_operators import NegExpression
 from cvxpy.transforms.indicator import indicator
 
+from kernelopt.language.adapter import written_problem
 from kernelopt.language.risk import Risk
 from kernelopt.numerics.ball import Ball
 from kernelopt.structure.affine import affine, flat, total
@@ -92,7 +93,7 @@ def with_args(node: Any, args: list[cp.Expression]) -> Any:
 def copied_problem(problem: cp.Problem, substitutes: dict[int, Any]) -> cp.Problem:
     """Return a problem with nodes replaced, and with constraints and multipliers of its own."""
     objective = type(problem.objective)(replaced(problem.objective.args[0], substitutes))
-    return cp.Problem(objective, [copied_constraint(c, substitutes) for c in problem.constraints])
+    return written_problem(objective, [copied_constraint(c, substitutes) for c in problem.constraints])
 
 
 def copied_constraint(constraint: cp.Constraint, substitutes: dict[int, Any]) -> cp.Constraint:

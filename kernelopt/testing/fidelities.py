@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from fractions import Fraction
 from typing import Any
 
 import cvxpy as cp
@@ -10,6 +11,7 @@ import numpy as np
 
 from kernelopt.fidelities import Fidelity, Proximal, Radial
 from kernelopt.methods.solve import solve
+from kernelopt.numerics.ball import Ball
 from kernelopt.testing.findings import Findings, Property, apart, excess, require
 from kernelopt.validation import Array
 
@@ -19,6 +21,8 @@ ROUNDING = 1e-9  # relative: the largest difference of two computations in doubl
 SOLVER_ACCURACY = 1e-5  # relative, of a conic solve
 LIFTED = 5  # the number of the matrix, with entries of size one, at which the conjugate is maximised
 STEP = 0.7  # of the proximal operator: neither 1 nor a power of two, so that a missing factor shows
+SHARES = np.geomspace(1e-8, 0.5, 12)  # of a point of the conjugate's domain: small ones, where sums cancel
+BITS = range(4, 52, 6)  # of the distance of three points, in units in the last place: rounding errors differ
 SMALLEST_DENOMINATOR = 1e-9  # of a relative difference: numbers below it are compared absolutely
 
 
@@ -32,6 +36,9 @@ def check_fidelity(fidelity: Fidelity, *, seed: int = 0) -> Findings:
       `subgradient` of D;
     * `conjugate_expression`, if it is stated, is convex and has the value of `conjugate`, its domain contains
       what `project` returns, and the largest <U, D> - L*(U) in it is L(D), at which duals use it;
+    * the intervals of `bounded_conjugate` at U - V, U and U + V contain values of a convex function, which
+      has 2 L*(U) <= L*(U - V) + L*(U + V), in exact arithmetic. Rounding errors larger than they state break
+      this, since the errors of close points differ;
     * `trace_bound` is at least <I, D>;
     * if the fidelity is `Radial`, the square of its `scale` is above L and touches it;
     * if it is `Proximal`, `proximal` has the objective of a conic solve, and `shares` returns
@@ -59,7 +66,7 @@ def check_fidelity(fidelity: Fidelity, *, seed: int = 0) -> Findings:
     >>> import kernelopt as ko
     >>> from kernelopt.testing import check_fidelity
     >>> len(check_fidelity(ko.fidelities.l1()).stated)
-    14
+    15
     """
     require(fidelity, Fidelity, "check_fidelity", "Create one, such as kernelopt.fidelities.l1().")
     rng = np.random.default_rng(seed)
@@ -85,6 +92,8 @@ def properties(L: Fidelity, matrices: list[Array]) -> Iterator[Property]:
     products = ((float(np.vdot(V, D)), L.value(D) + L.conjugate(V)) for V in projected for D in matrices)
     above = (excess(*both, SMALLEST_DENOMINATOR) for both in products)
     yield "L(D) + L*(U) >= <U, D> for projected U", ROUNDING, above
+    what = "the rounding errors of `conjugate` are not larger than `bounded_conjugate` states"
+    yield what, 0, bends(L.bounded_conjugate, inside(L, slopes))
     yield "subgradients are not moved by `project`", ROUNDING, (near(L.project(V), V) for V in slopes)
     traced = (
         excess(float(np.vdot(one, A)), L.trace_bound(L.value(A), one), SMALLEST_DENOMINATOR)
@@ -128,6 +137,26 @@ def of_conjugate(
     best = cp.Problem(cp.Maximize(cp.sum(cp.multiply(U, D)) - expression), domain)
     reached = (near(solve(problem, "exact").value, L.value(D)) for problem in [best])
     yield "L(D) is the largest <U, D> - `conjugate_expression`", SOLVER_ACCURACY, reached
+
+
+def inside(L: Fidelity, slopes: list[Array]) -> Iterator[tuple[Array, Array]]:
+    """Yield points U of the domain of L* and distances V > 0, where U - V, U and U + V are exact."""
+    for slope in slopes[1:]:
+        for share in SHARES:
+            U = share * slope
+            for bits in BITS:
+                V = np.ldexp(np.spacing(np.abs(U)), bits)
+                on_line = ((U + V) - U == V).all() and (U - (U - V) == V).all()
+                if on_line and all(np.array_equal(L.project(X), X) for X in (U - V, U + V)):
+                    yield U, V
+
+
+def bends(bounded: Callable[[Array], Ball], points: Iterator[tuple[Array, Array]]) -> Iterator[float]:
+    """Yield by how much a function that lies in the balls at three points of a line fails to be convex."""
+    for U, V in points:
+        low, middle, high = (bounded(X) for X in (U - V, U, U + V))
+        if np.isfinite([low.above, middle.below, high.above]).all():
+            yield float(2 * Fraction(middle.below) - Fraction(low.above) - Fraction(high.above))
 
 
 def of_scale(L: Any, matrices: list[Array]) -> Iterator[float]:

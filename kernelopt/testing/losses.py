@@ -93,6 +93,8 @@ def properties(loss: Loss, y: Array, rng: np.random.Generator) -> Iterator[Prope
 
     yield "the expression is convex", 0, (not loss.expression(v, y).is_convex() for v in [alpha])
     what = "the expression has the value of the loss"
+    if loss.quadratic:
+        what += ", by its curve unless `quadratic = False`"
     yield what, SOLVER_ACCURACY, (apart(written(t), loss.value(t, y)) for t in fits)
     above = (
         excess(loss.dual_value(a, y) - a @ t, loss.value(t, y)) for t, a in zip(fits, duals, strict=True)

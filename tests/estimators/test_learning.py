@@ -53,6 +53,14 @@ def test_weights_bounds_and_new_samples_are_those_of_the_problem(cancer, p):
     assert np.abs(model.decision_function(X_new) - own).max() < 1e-8 * np.abs(values).max()
 
 
+@pytest.mark.slow
+def test_cvxpy_does_not_ask_to_vectorise_what_the_estimator_has_written():
+    """2100 kernels of ten risks are more than its 10,000 subexpressions; warnings are errors."""
+    F = np.random.default_rng(0).normal(size=(210, 20, 2))
+    model = MKLClassifier(C=0.1, tol=0.1).fit(F @ F.transpose(0, 2, 1), np.arange(20) % 10)
+    assert model.weights_.shape == (210,) and model.dual_gap_ <= 0.1
+
+
 def test_shared_weights_minimise_the_sum_of_the_risks(wine):
     X, y = wine
     shared = MKLClassifier(KERNELS, p=2, tol=1e-5).fit(X, y)

@@ -180,6 +180,15 @@ def test_the_ball_names_its_constraints_and_adds_signs_once():
     assert len(shifted) == 2 and all(c.is_dcp() for c in shifted)
 
 
+def test_a_forgotten_star_is_named():
+    theta = cp.Variable(3)
+    sets = (ko.lp_ball(theta, 2), ko.diagonally_dominant(np.eye(1)), ko.diagonally_dominant(np.eye(2)))
+    for constraints in sets:
+        assert isinstance(constraints, list) and len(cp.Problem(cp.Minimize(0), constraints).constraints) >= 1
+        with pytest.raises(ValueError, match=r"a star before it, as in \[\*kernelopt.lp_ball\(theta, p\)\]"):
+            cp.Problem(cp.Minimize(0), [constraints, theta <= 1])
+
+
 @every(
     ("call", "error", "message"),
     [

@@ -204,7 +204,7 @@ PERSPECTIVE = "`dual_perspective` with a weight has"
 WRONG_LOSSES = {
     "expression": (
         other(ko.hinge, 1.0, expression=lambda right, fit, y: right.expression(fit, y) + 0.1),
-        ["the expression has the value of the loss: not so, got an error of"],
+        ["the expression has the value of the loss, by its curve unless `quadratic = False`: not so, got"],
     ),
     "curve": (
         other(ko.hinge, 1.0, curve=lambda right, y: right.curve(y)._replace(l1=0.0)),

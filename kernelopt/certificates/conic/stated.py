@@ -14,7 +14,7 @@ from cvxpy.atoms.affine.wraps import nonneg_wrap
 
 from kernelopt.certificates.boxes import Box, attribute_box, entry_bounds
 from kernelopt.certificates.conic.cones import ConeProgram, cone_program
-from kernelopt.language.adapter import is_compiled
+from kernelopt.language.adapter import is_compiled, written_problem
 from kernelopt.structure.affine import flat
 from kernelopt.structure.relaxed_cones import RelaxedCones, face
 from kernelopt.structure.structure import Structure, kept_in_structure
@@ -93,7 +93,7 @@ def without_attributes(problem: cp.Problem, variables: Iterable[cp.Variable]) ->
         substitutes[id(variable)] = whole
         stand_ins[variable.id] = stand_in
     copy = copied_problem(problem, substitutes)
-    stripped = cp.Problem(copy.objective, [*copy.constraints, *constraints])
+    stripped = written_problem(copy.objective, [*copy.constraints, *constraints])
     return WithoutAttributes(stripped, stand_ins)
 
 
@@ -107,7 +107,7 @@ def substituted(
     objective = replaced(structure.lifted.objective.args[0], substitutes)
     constraints = [face(c, cones)[0] for c in (*structure.lifted.constraints, *structure.domains)]
     constraints += zero_equations(structure)
-    return cp.Problem(
+    return written_problem(
         cp.Minimize(-objective if structure.maximize else objective),
         [copied_constraint(c, substitutes) for c in constraints],
     )
@@ -128,5 +128,5 @@ def plain(structure: Structure) -> WithoutAttributes:
     ):
         return WithoutAttributes(user, {v.id: v for v in structure.user_variables})
     found = substituted(structure, {})
-    found = cp.Problem(cp.Minimize(0), found.constraints) if structure.risks else found
+    found = written_problem(cp.Minimize(0), found.constraints) if structure.risks else found
     return without_attributes(found, structure.variables)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
-import cvxpy as cp
 import numpy as np
 
 from kernelopt.certificates.boxes import NO_BOXES, Boxes, entry_bounds, known_boxes
@@ -18,6 +17,7 @@ from kernelopt.certificates.lower.combined import combined_bound
 from kernelopt.certificates.lower.minorants import Minorant, minorants, relaxation
 from kernelopt.certificates.lower.near import near_bound
 from kernelopt.errors import Stopped
+from kernelopt.language.adapter import written_problem
 from kernelopt.structure.evaluation import LARGE_ROUNDING
 from kernelopt.structure.relaxed_cones import RelaxedCones
 from kernelopt.structure.structure import Structure
@@ -146,7 +146,7 @@ def solved_bound(
         if structure.risks or cones is not None or bounds:
             relaxed = relaxation(structure, below, boxes, cones)
             given = [c for v in structure.variables if v.id in bounds for c in entry_bounds(v, bounds[v.id])]
-            relaxed = cp.Problem(relaxed.objective, relaxed.constraints + given)
+            relaxed = written_problem(relaxed.objective, relaxed.constraints + given)
             present = [v for v in structure.variables if any(v is w for w in relaxed.variables())]
             stated = without_attributes(relaxed, present)
         else:

@@ -18,6 +18,7 @@ from kernelopt.certificates.conic.stated import without_attributes
 from kernelopt.certificates.statements.columns import BeyondFractionsError, Source
 from kernelopt.certificates.statements.program_witness import Witness
 from kernelopt.certificates.statements.statement import Statement
+from kernelopt.language.adapter import written_problem
 from kernelopt.structure.structure import Structure
 from kernelopt.threads import quietly
 from kernelopt.validation import Array
@@ -109,7 +110,7 @@ def read_programme(structure: Structure) -> Programme | str:
     if structure.risks or structure.unset:
         return structure.unset or "it has risks"
     objective = cp.Minimize(structure.sign * structure.lifted.objective.args[0])
-    return Programme(cp.Problem(objective, structure.lifted.constraints), int(structure.sign))
+    return Programme(written_problem(objective, structure.lifted.constraints), int(structure.sign))
 
 
 def add_rows(statement: Statement, A: sp.csr_array, b: Array, equal: bool) -> None:

@@ -21,6 +21,7 @@ from kernelopt.certificates.conic.equilibration import equilibrated
 from kernelopt.certificates.conic.exponential_cones import Exponential
 from kernelopt.certificates.conic.proofs import solved_normal_equations
 from kernelopt.certificates.conic.stated import entries, plain, whole
+from kernelopt.language.adapter import written_problem
 from kernelopt.structure.relaxed_cones import RelaxedCones, face
 from kernelopt.structure.structure import Point, Structure
 from kernelopt.threads import quietly
@@ -99,7 +100,7 @@ def phase_one(structure: Structure, cones: RelaxedCones | None) -> tuple[cp.Prob
             constraints.append(-variable >= slack)
         if attributes["PSD"]:
             constraints.append(variable - slack * np.eye(variable.shape[0]) >> 0)
-    return cp.Problem(cp.Maximize(slack), constraints), slack
+    return written_problem(cp.Maximize(slack), constraints), slack
 
 
 def with_slack(constraint: Any, slack: cp.Variable) -> cp.Constraint:

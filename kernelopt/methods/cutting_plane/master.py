@@ -21,6 +21,7 @@ from kernelopt.certificates.conic.stated import (
 )
 from kernelopt.certificates.lower.minorants import minorant
 from kernelopt.errors import SolverError, Stopped
+from kernelopt.language.adapter import written_problem
 from kernelopt.language.terms import Term, terms
 from kernelopt.structure.affine import affine
 from kernelopt.structure.relaxed_cones import RelaxedCones
@@ -55,7 +56,8 @@ class Master:
             in_units = {id(t_k): unit * t_k for t_k, unit in zip(t, self.values, strict=True)}
             lifted = substituted(structure, in_units, cones)
             objective = lifted.objective.args[0] / self.value
-            epigraph = cp.Problem(cp.Minimize(v), [objective <= v, *map(of_size_one, lifted.constraints)])
+            constraints = [objective <= v, *map(of_size_one, lifted.constraints)]
+            epigraph = written_problem(cp.Minimize(v), constraints)
             everything = [*self.variables, *t, v]
             stripped = without_attributes(epigraph, everything)
         program = stripped.program

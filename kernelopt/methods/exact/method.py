@@ -28,6 +28,7 @@ from kernelopt.conic.ladder import (
     run_solver,
 )
 from kernelopt.errors import MethodError, ParameterError
+from kernelopt.language.adapter import written_problem
 from kernelopt.methods.control import Control
 from kernelopt.methods.exact.programme import Programme
 from kernelopt.methods.method import Cost, Method, Outcome
@@ -312,7 +313,7 @@ def expanded(structure: Structure) -> Expansion:
         return expansion
     leaves = {variable.id: variable for variable in problem.variables()}
     equations = equations_of({leaves[variable.id]: zero for variable, zero in zeros.items()})
-    return replace(expansion, problem=cp.Problem(problem.objective, [*problem.constraints, *equations]))
+    return replace(expansion, problem=written_problem(problem.objective, [*problem.constraints, *equations]))
 
 
 def paired_values(node: cp.Expression, copy: cp.Expression) -> Point:
