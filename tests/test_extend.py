@@ -7,6 +7,7 @@ import configparser
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -30,6 +31,7 @@ from kernelopt.methods.selection import applicable
 from kernelopt.testing import check_fidelity, check_formulation, check_kernel, check_loss, check_method
 
 OUTSIDE = Path(__file__).parent / "outside"
+PROJECT = tomllib.loads((OUTSIDE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 SOURCES = {path.stem: path for path in (OUTSIDE / "outsider").glob("*.py")}
 LONGEST = {
     "loss": 25,
@@ -76,10 +78,26 @@ def packages(monkeypatch):
             del sys.modules[name]
 
 
+@pytest.fixture(scope="session")
+def unpacked(tmp_path_factory):
+    """The fixture package as pip unpacks it: its code, and its metadata from `pyproject.toml`."""
+    folder = tmp_path_factory.mktemp("unpacked")
+    shutil.copytree(OUTSIDE / "outsider", folder / "outsider")
+    metadata = folder / f"{PROJECT['name']}-{PROJECT['version']}.dist-info"
+    metadata.mkdir()
+    fields = {"Metadata-Version": "2.1", "Name": PROJECT["name"], "Version": PROJECT["version"]}
+    (metadata / "METADATA").write_text("".join(f"{name}: {value}\n" for name, value in fields.items()))
+    points = configparser.ConfigParser()
+    points.read_dict(PROJECT["entry-points"])
+    with (metadata / "entry_points.txt").open("w", encoding="utf-8") as file:
+        points.write(file)
+    return folder
+
+
 @pytest.fixture
-def outsider(packages):
+def outsider(packages, unpacked):
     """Install the fixture package, and return its example."""
-    packages(OUTSIDE)
+    packages(unpacked)
     return lambda seed=0: installed("formulations")[NAMES["formulations"]].example(
         np.random.default_rng(seed)
     )
@@ -314,13 +332,13 @@ print(json.dumps([before, "outsider.method" in sys.modules, "outsider.loss" in s
 
 
 @pytest.mark.slow
-def test_it_is_imported_when_it_is_needed_and_known_to_cvxpy():
+def test_it_is_imported_when_it_is_needed_and_known_to_cvxpy(unpacked):
     """By kernelopt alone it is not imported; cvxpy's own solve knows the method before any solve of ours.
 
     The kernels are I and 11' with labels of sum zero: with theta = (1, 0) the machines are those of I, of
     alpha = y, and the risk is 4 - 1/2 y'y = 2.
     """
-    path = os.pathsep.join([str(OUTSIDE), str(OUTSIDE.parents[1])])
+    path = os.pathsep.join([str(unpacked), str(OUTSIDE.parents[1])])
     run = subprocess.run(  # noqa: S603 - our own text
         [sys.executable, "-W", "error::kernelopt.errors.PackageWarning", "-c", IN_ITS_OWN_PROCESS],
         env={**os.environ, "PYTHONPATH": path},
@@ -433,10 +451,7 @@ def test_the_page_has_a_recipe_for_each_kind_and_their_entry_points():
     assert list(RECIPES) == list(LONGEST)
     (block,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     written = tomllib.loads(block)["project"]["entry-points"]
-    metadata = OUTSIDE / "outsider-1.0.dist-info" / "entry_points.txt"
-    parser = configparser.ConfigParser()
-    parser.read(metadata, encoding="utf-8")
-    assert written == {group: dict(parser[group]) for group in parser.sections()}
+    assert written == PROJECT["entry-points"] and PROJECT["dependencies"] == ["kernelopt"]
     assert list(written) == [f"kernelopt.{kind}" for kind in (*KINDS[:3], "parts", *KINDS[3:])]
 
 
@@ -546,7 +561,7 @@ def test_a_package_that_is_broken_does_not_keep_others_from_solving(packages, tm
 
 
 @pytest.mark.parametrize("group", ["losses", "methods", "formulations"])
-def test_of_two_packages_with_one_name_the_second_is_left_out(packages, tmp_path, group):
+def test_of_two_packages_with_one_name_the_second_is_left_out(packages, tmp_path, unpacked, group):
     sources = {
         "losses": "import kernelopt as ko\nclass odd(ko.hinge):\n    'A hinge.'\n",
         "methods": GOOD,
@@ -554,7 +569,7 @@ def test_of_two_packages_with_one_name_the_second_is_left_out(packages, tmp_path
     }
     value = {"losses": ":odd", "methods": ":Lazy", "formulations": ""}[group]
     name = {"losses": "odd", "methods": "lazy", "formulations": "x"}[group]
-    packages(OUTSIDE)
+    packages(unpacked)
     for package in ("neighbour", "stranger"):
         stranger(tmp_path, group, name, package + value, package, sources[group])
     packages(tmp_path)
