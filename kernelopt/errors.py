@@ -118,5 +118,9 @@ class LabelWarning(UserWarning):
     """Labels of a classifier are probably targets of a regression."""
 
 
+class GramWarning(UserWarning):
+    """Points of an estimator are probably a kernel matrix."""
+
+
 class PackageWarning(UserWarning):
     """The object of an entry point of a package cannot be used, and is left out."""

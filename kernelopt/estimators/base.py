@@ -24,7 +24,7 @@ from kernelopt.estimators.fitting import limit_of_solve, running_fit
 from kernelopt.estimators.kernels import StackKernels, trained_on_points, trained_on_stack
 from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.precomputed import KernelStack
-from kernelopt.estimators.samples import finite_points, is_stack, is_strings
+from kernelopt.estimators.samples import finite_points, is_stack, is_strings, warn_of_gram
 from kernelopt.estimators.saving import SavedMixin, samples_checksum
 from kernelopt.grams import Grams
 from kernelopt.grams.caching import CACHE_BYTES
@@ -43,8 +43,9 @@ class KernelEstimator(SavedMixin, BaseEstimator):
 
     It is a dataclass, whose fields are the parameters that the estimators have in common; a subclass adds its
     own. Samples are points, an array or a data frame of shape (n, d), or a sequence of n strings, or a
-    `KernelStack`. An array of shape (m, n, n) is taken as a `KernelStack` by `fit`, and one of shape
-    (m, n_new, n) as kernels at new points by the other methods.
+    `KernelStack`. An array of shape (m, n, n), a list of m matrices and a dict from name to matrix are taken
+    as a `KernelStack` by `fit`, and kernels of shape (m, n_new, n), with the same names, as kernels at new
+    points by the other methods. One matrix is taken so where `kernels` is "precomputed".
 
     Attributes
     ----------
@@ -95,8 +96,10 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         array of shape (n, d), array of n strings, or KernelStack
             All are indexed by sample.
         """
+        if self.kernels_are_given and getattr(X, "ndim", None) == 2 and not isinstance(X, KernelStack):
+            X = [X]
         if is_stack(X):
-            if self.kernels is not None:
+            if self.kernels is not None and not self.kernels_are_given:
                 raise ParameterError(
                     "kernels must be None for precomputed kernels, got both a stack and kernels="
                     f"{shown(self.kernels)}. Leave the kernels out, or pass points."
@@ -106,10 +109,28 @@ class KernelEstimator(SavedMixin, BaseEstimator):
                 raise InputError("fit must receive at least one sample, got an empty KernelStack. Add some.")
             self._forget_columns()
             return stack
+        if self.kernels_are_given:
+            raise InputError(
+                f"X must hold kernels for kernels='precomputed', got {shown(X)}. Pass an array of shape "
+                "(n, n) or (m, n, n), a list or a dict of matrices, or a KernelStack."
+            )
         if is_strings(X):
             self._forget_columns()
             return np.asarray(as_strings(X, "X"))
-        return self._points(X, reset=True)
+        points = self._points(X, reset=True)
+        if not hasattr(X, "columns"):
+            warn_of_gram(points, self)
+        return points
+
+    @property
+    def kernels_are_given(self) -> bool:
+        """Whether samples are kernels by the parameter `kernels`; without it they may be a stack too."""
+        return isinstance(self.kernels, str) and self.kernels == "precomputed"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernels_are_given
+        return tags
 
     def _forget_columns(self) -> None:
         """Delete what an earlier `fit` on points has set."""
@@ -155,6 +176,8 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         """Check samples that come after the training, and return them as `TrainedKernels.at` takes them."""
         check_is_fitted(self)
         if isinstance(self._trained, StackKernels):
+            if self.kernels_are_given and getattr(X, "ndim", None) == 2 and not isinstance(X, KernelStack):
+                X = [X]
             if not is_stack(X):
                 raise InputError(
                     "the model was fitted on precomputed kernels, so that samples must be a KernelStack or "

@@ -45,7 +45,9 @@ class MKLClassifier(MachineClassifier, MKLEstimator):
         polynomials of degree 1, 2 and 3, on standardised columns. The name of such a Gaussian kernel, as
         "gaussian(0.5 median)", stands for it alone. Other kernels see the columns as they are:
         put a StandardScaler before them where units differ. Where samples are strings, these are kernels of
-        strings, such as ``[kernelopt.spectrum(2), kernelopt.spectrum(3)]``.
+        strings, such as ``[kernelopt.spectrum(2), kernelopt.spectrum(3)]``. "precomputed" says that X is a
+        kernel matrix, or several, and no points; without it a stack, a list and a dict of matrices are taken
+        for kernels too.
     p : float in [1, inf], default 4/3
         Weights are sparser for smaller p; for inf all are one. `kernelopt.estimators.P_GRID` are customary.
     C : float > 0, default 1.0
@@ -146,6 +148,8 @@ class MKLClassifier(MachineClassifier, MKLEstimator):
         -----
         ScaleWarning
             If a kernel reads a column with more than 100 times their median standard deviation.
+        GramWarning
+            If X is an array of points and symmetric positive semidefinite, as a kernel matrix is.
         LabelWarning
             If y holds more than ten different numbers with fewer than ten samples each, on average.
         """

@@ -23,6 +23,7 @@ from kernelopt.numerics.decompositions import RANK_TOLERANCE
 from kernelopt.records import Digest, record
 from kernelopt.running import Steps
 from kernelopt.validation import Array, Index, as_float_array, as_indices, one_of, shown
+from kernelopt.validation.messages import listed
 
 NORMALIZATIONS = ("multiplicative", "spherical", "trace", "none")
 PAIRS = 1 << 18  # of a new and a training point in a block: 2 MB for each matrix, which fits a fast cache
@@ -136,7 +137,14 @@ class StackKernels:
         return np.tensordot(factors[used], cross, 1)
 
     def read(self, cross: Any) -> Array:
-        """Return kernels between new points and the training samples that were given as an array."""
+        """Return kernels between new points and the training samples, given as an array, a list or a dict."""
+        if isinstance(cross, dict):
+            if set(cross) != {*self.names}:
+                raise InputError(
+                    f"X must have the kernels of fit, {listed(self.names)}, got the names "
+                    f"{listed([*map(str, cross)])}. Pass one matrix of shape (n_new, n) for each."
+                )
+            cross = [cross[name] for name in self.names]
         array = as_float_array(cross, "X", ndim=3)
         wanted = (len(self.names), self.samples.size)
         if (array.shape[0], array.shape[2]) != wanted:

@@ -230,6 +230,15 @@ class MachineClassifier(ScoredMixin, ClassifierMixin):
         one = len(self.dual_coef_) == 1
         return np.asarray(self.machine_values(X)[:, 0] if one else self.sum_of_functions(X))
 
+    @property
+    def predict_proba(self) -> Any:
+        """Not there: machines have values and no probabilities, which `CalibratedClassifierCV` learns."""
+        raise AttributeError(
+            f"{type(self).__name__} has no predict_proba: its machines have values, decision_function(X), "
+            "and no probabilities. Learn them by CalibratedClassifierCV(model, ensemble=False) of "
+            "sklearn.calibration."
+        )
+
     def predict(self: Any, X: Any) -> Any:
         """Return the class of each sample, shape (n_new,); X and errors as for `decision_function`."""
         values = self.decision_function(X)  # it raises NotFittedError before `classes_` is missed

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.errors import InputError
+from kernelopt.errors import InputError, ParameterError
 from kernelopt.grams import Grams, as_grams
 from kernelopt.grams.arguments import as_names
 from kernelopt.grams.written import sampled
@@ -25,10 +25,10 @@ class KernelStack:
 
     Parameters
     ----------
-    grams : Grams or array of shape (m, N, N)
+    grams : Grams, array of shape (m, N, N), list of m arrays (N, N), or dict from name to such an array
         The kernels between all N samples, those for prediction included.
     names : sequence of m str, optional
-        The names of the kernels.
+        The names of the kernels; a dict has them already.
 
     Attributes
     ----------
@@ -60,8 +60,18 @@ class KernelStack:
            [1.]])
     """
 
-    def __init__(self, grams: Grams | ArrayLike, names: Sequence[str] | None = None) -> None:
-        self.grams = as_grams(grams)
+    def __init__(
+        self, grams: Grams | ArrayLike | Mapping[str, ArrayLike], names: Sequence[str] | None = None
+    ) -> None:
+        matrices: Any = grams
+        if isinstance(grams, Mapping):
+            if names is not None:
+                raise ParameterError(
+                    f"names must be None for a dict of kernels, which has names, got {shown(names)}. Leave "
+                    "one of them out."
+                )
+            names, matrices = [*map(str, grams)], [*grams.values()]
+        self.grams = as_grams(matrices)
         if names is not None:
             self.grams = Grams(self.grams.storage.renamed(as_names(names, len(self.grams))))
         self.names = self.grams.names

@@ -8,17 +8,34 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array
 
-from kernelopt.errors import InputError, NotFiniteError, ParameterError
+from kernelopt.errors import GramWarning, InputError, NotFiniteError, ParameterError
 from kernelopt.estimators.precomputed import KernelStack
-from kernelopt.validation import Array, Index, as_float_array, is_number, numeric, plain, shown
+from kernelopt.methods.describe import warn_caller
+from kernelopt.validation import (
+    Array,
+    Index,
+    as_float_array,
+    as_symmetric,
+    check_psd,
+    is_number,
+    numeric,
+    plain,
+    shown,
+)
 from kernelopt.validation.messages import listed
 
 NO_NUMBER = "could not convert string to float"  # how the message of numpy begins
 
 
 def is_stack(X: Any) -> bool:
-    """Whether samples are precomputed kernels: a `KernelStack`, or an array of three dimensions."""
-    return isinstance(X, KernelStack) or getattr(X, "ndim", None) == 3
+    """Whether samples are precomputed kernels: a `KernelStack`, an array (m, n, n), or m matrices."""
+    return isinstance(X, KernelStack) or getattr(X, "ndim", None) == 3 or is_matrices(X)
+
+
+def is_matrices(X: Any) -> bool:
+    """Whether samples are a list of arrays of two dimensions, or a dict from name to them."""
+    members = X.values() if isinstance(X, dict) else X if isinstance(X, list | tuple) else ()
+    return bool(members) and all(getattr(member, "ndim", None) == 2 for member in members)
 
 
 def is_strings(X: Any) -> bool:
@@ -33,6 +50,30 @@ LARGEST_POINT = 1e300
 
 class EntryError(InputError, TypeError):
     """An object in X is no number: a TypeError, as scikit-learn's checks of estimators ask for."""
+
+
+def warn_of_gram(points: Array, estimator: Any) -> None:
+    """Warn if points are a symmetric positive semidefinite matrix, as kernels are, and not diagonal.
+
+    Warns
+    -----
+    GramWarning
+    """
+    n, d = points.shape
+    if n != d or not np.count_nonzero(points - np.diag(points.diagonal())):
+        return
+    try:
+        check_psd(as_symmetric(points, "X"), "X")
+    except InputError:
+        return
+    name = type(estimator).__name__
+    warn_caller(
+        GramWarning(
+            f"X should hold points, got a symmetric positive semidefinite matrix of shape ({n}, {n}) in "
+            f"{name}, as a kernel between samples is. If it is one, pass {name}(kernels='precomputed'). If "
+            "its columns are coordinates, pass a data frame, which has names for them."
+        )
+    )
 
 
 def refuse_misread(X: Any, estimator: Any) -> None:

@@ -150,7 +150,7 @@ def warn_caller(warning: Warning) -> None:
     level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in LIBRARIES:
         level, frame = level + 1, frame.f_back
-    warnings.warn(warning, stacklevel=level - 1)
+    warnings.warn(warning, stacklevel=level)
 
 
 def advice(structure: Structure, best: Result, control: Control, tried: Sequence[str]) -> str:
