@@ -1,4 +1,4 @@
-"""The command line: `kernelopt list`, `fit`, `predict`, `report`, `certify` and `demo`.
+"""The command line: `kernelopt list`, `check`, `fit`, `predict`, `report`, `certify` and `demo`.
 
 Every command prints tables for people, or one JSON document with `--json`. Messages, warnings and progress
 go to standard error. The exit status is
@@ -25,13 +25,14 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from types import FrameType
 
-from kernelopt.cli import certify, demo, fit, listing, predict, report
+from kernelopt.cli import certify, check, demo, fit, listing, predict, report
 from kernelopt.cli.output import say
 from kernelopt.cli.usage import Parser
 from kernelopt.errors import KerneloptError, ParameterError
 
 COMMANDS = {
     "list": listing,
+    "check": check,
     "fit": fit,
     "predict": predict,
     "report": report,

@@ -36,6 +36,8 @@ def add_options(parser: Parser) -> None:
     add("--task", choices=("classification", "regression"), help=tasks)
     add("--drop", help="columns to leave out", **many)
     add("--categorical", help="columns of text, one coordinate a value", **many)
+    imputed = "fill missing cells: numbers by the median of the column, texts by its most frequent one"
+    add("--impute", action="store_true", help=imputed)
     add("--raw", action="store_true", help="do not standardise the columns")
     folds = (
         "print the score of a K-fold cross-validation, beside models that learn no kernel; without --C and "
@@ -76,12 +78,15 @@ def run(options: argparse.Namespace) -> int:
         options.parser.error(f"--cv must be 2 or more, got {options.cv}")
     from kernelopt.cli.learning import chosen_estimator, compare_with_others, cross_validate
     from kernelopt.cli.model import show
-    from kernelopt.cli.table import learn_columns, read_table, read_target
+    from kernelopt.cli.table import identifiers, learn_columns, option, read_table, read_target
     from kernelopt.estimators.table import TableModel
     from kernelopt.records import write
 
     table, output = read_table(options.data, options.decimal), Output(options.json)
-    columns, X = learn_columns(table, options.target, options.drop, options.categorical, options.raw)
+    table_options = options.drop, options.categorical, options.raw, options.impute
+    columns, X = learn_columns(table, options.target, *table_options)
+    for name, why in identifiers(table, [*columns.numeric, *columns.categories]).items():
+        say(f"{name!r} {why}, and says nothing of other rows: drop {name}?{option('drop', [name])}")
     y, task, why = read_target(table, options.target, options.task)
     estimator = chosen_estimator(options, task, len(set(y.tolist())))
     output.line(

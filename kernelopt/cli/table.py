@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pandas as pd
 from kernelopt.errors import FileError, InputError, LabelError, NotFiniteError
 from kernelopt.estimators.columns import means_and_deviations
 from kernelopt.estimators.table import (
+    ImputedColumns,
     TableColumns,
     Task,
     as_numbers,
@@ -121,7 +122,12 @@ def require_column(table: pd.DataFrame, name: str, what: str) -> None:
 
 
 def learn_columns(
-    table: pd.DataFrame, target: str, drop: Sequence[str], categorical: Sequence[str], raw: bool
+    table: pd.DataFrame,
+    target: str,
+    drop: Sequence[str],
+    categorical: Sequence[str],
+    raw: bool,
+    impute: bool = False,
 ) -> tuple[TableColumns, Array]:
     """Return how the rows of a table become points, and the points.
 
@@ -133,6 +139,8 @@ def learn_columns(
         Columns to leave out, and columns of text.
     raw : bool
         Whether coordinates stay as they are. Otherwise each gets mean 0 and variance 1 on this table.
+    impute : bool, default False
+        Whether missing cells get the median of the numbers, or the most frequent text, of their columns.
 
     Raises
     ------
@@ -153,13 +161,20 @@ def learn_columns(
             "Add one, or drop fewer."
         )
     gaps = table[[target, *used]].isna()
-    leave_out = option("drop", [name for name in used if gaps[name].any()])
-    refuse_cells(table, gaps, VALUE, f"Fill them in or leave out these rows.{leave_out}")
+    holes = [name for name in used if gaps[name].any()]
+    if impute:
+        holes = [name for name in used if gaps[name].all()]
+        gaps = gaps[[target, *holes]]
+    remedy = option("drop", holes) + " --impute fills them." * bool(holes and not impute)
+    refuse_cells(table, gaps, VALUE, f"Fill them in or leave out these rows.{remedy}")
     refuse_texts(table, [name for name in used if name not in categorical])
-    texts = {name: tuple(sorted(set(table[name]))) for name in used if name in categorical}
+    texts = {name: tuple(sorted({*table[name].dropna()})) for name in used if name in categorical}
     numeric = tuple(name for name in used if name not in texts)
     names = coordinate_names(numeric, texts)
-    columns = TableColumns(numeric, texts, np.zeros(len(names)), np.ones(len(names)))
+    units = np.zeros(len(names)), np.ones(len(names))
+    columns = TableColumns(numeric, texts, *units)
+    if impute:
+        columns = ImputedColumns(numeric, texts, *units, fill_of(table, numeric, texts))
     X = columns.transform(table)
     constant = [name for name, x in zip(numeric, X.T, strict=False) if (x == x[0]).all()]
     constant += [name for name, known in texts.items() if len(known) == 1]
@@ -175,9 +190,32 @@ def learn_columns(
     return columns, columns.transform(X)
 
 
+def fill_of(table: pd.DataFrame, numeric: Sequence[str], texts: Iterable[str]) -> dict[str, str]:
+    """Return the median of each column of numbers and the most frequent text of each other, as text."""
+    medians = {name: repr(float(as_numbers(table[[name]])[name].median())) for name in numeric}
+    return medians | {name: str(table[name].mode()[0]) for name in texts}
+
+
+def identifiers(table: pd.DataFrame, names: Iterable[str]) -> dict[str, str]:
+    """Return why columns probably name their rows, by their names: such a column says nothing of new rows.
+
+    It holds consecutive whole numbers in any order, or texts that are all different.
+    """
+    n, found = len(table), dict[str, str]()
+    for name in names if n > FEW_VALUES else ():
+        numbers = as_numbers(table[[name]])[name].to_numpy()
+        whole = np.isfinite(numbers).all() and (numbers == np.round(numbers)).all()
+        if whole and np.array_equal(np.sort(numbers), numbers.min() + np.arange(n)):
+            found[name] = f"numbers the rows, {numbers.min():.0f} to {numbers.max():.0f}"
+        elif np.isnan(numbers).all() and table[name].nunique() == n:
+            found[name] = "has another text in each row"
+    return found
+
+
 def refuse_texts(table: pd.DataFrame, names: Sequence[str]) -> None:
     """Raise `InputError` if columns for numbers hold text."""
-    wrong = as_numbers(table[list(names)]).isna()
+    numbers = table[list(names)]
+    wrong = as_numbers(numbers).isna() & numbers.notna()
     texts = [name for name in names if wrong[name].any()]
     # Texts that differ in most rows, such as dates and names, are no categories.
     categories = [name for name in texts if not differs(table, name)]

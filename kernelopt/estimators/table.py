@@ -97,6 +97,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
             )
         frame = pd.DataFrame({name: list(X[name]) for name in used}, dtype=object)
         frame.attrs = getattr(X, "attrs", {})
+        frame = self.filled(frame)
         refuse_cells(frame, frame.isna(), "every cell must have a value")
         numbers = as_numbers(frame[list(self.numeric)])
         remedy = "Correct these cells, or say that the decimal mark of the file is a comma."
@@ -111,6 +112,45 @@ class TableColumns(TransformerMixin, BaseEstimator):
             texts[[name]].to_numpy() == np.array([known]) for name, known in self.categories.items()
         ]
         return np.ascontiguousarray(np.hstack([numbers, *indicators]), dtype=np.float64)
+
+    def filled(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return a frame of the used columns as it is: gaps are errors."""
+        return frame
+
+
+class ImputedColumns(TableColumns):
+    """`TableColumns` whose cells without a value are filled, as by `kernelopt fit --impute`.
+
+    Parameters
+    ----------
+    fill : dict from str to str
+        What stands for a missing cell of each column: the median of its numbers, or its most frequent text,
+        in the training table.
+    numeric, categories, shift, scale
+        As for `TableColumns`.
+    """
+
+    def __init__(
+        self,
+        numeric: Sequence[str],
+        categories: Mapping[str, Sequence[str]],
+        shift: Array,
+        scale: Array,
+        fill: Mapping[str, str],
+    ) -> None:
+        super().__init__(numeric, categories, shift, scale)
+        self.fill = fill
+
+    def filled(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return a frame of the used columns without gaps."""
+        decimal = frame.attrs.get("decimal", ".")
+        texts = {
+            name: text.replace(".", decimal) if name in self.numeric else text
+            for name, text in self.fill.items()
+        }
+        whole = pd.DataFrame({name: frame[name].where(frame[name].notna(), texts[name]) for name in frame})
+        whole.attrs = frame.attrs
+        return whole
 
 
 def as_numbers(frame: pd.DataFrame) -> pd.DataFrame:
@@ -183,6 +223,21 @@ def table_columns(
     if len(columns.coordinates) != shift.size or not (scale > 0).all():
         raise ValueError(f"{len(columns.coordinates)} shifts and positive scales expected, got {scale}")
     return columns
+
+
+@record("imputed columns", ImputedColumns)
+def imputed_columns(
+    numeric: tuple[str, ...],
+    categories: dict[str, tuple[str, ...]],
+    shift: Annotated[Array, "d"],
+    scale: Annotated[Array, "d"],
+    fill: dict[str, str],
+) -> ImputedColumns:
+    """Return the columns that a file describes."""
+    columns = table_columns(numeric, categories, shift, scale)
+    if [*fill] != [*numeric, *categories]:
+        raise ValueError(f"a text for each column expected, got {fill}")
+    return ImputedColumns(**columns.get_params(), fill=fill)
 
 
 @record(TABLE_MODEL)

@@ -360,9 +360,17 @@ def test_the_commands_of_the_page_run(tmp_path, monkeypatch):
         save_table(tmp_path / name, numbered, y[rows], "diagnosis", names)
     monkeypatch.chdir(tmp_path)
     commands = [line.split("|")[0] for line in PAGE.splitlines() if line.startswith("    kernelopt ")]
-    assert [words.split()[1] for words in commands] == ["fit", "predict", "report", "fit", "fit", "list"]
+    assert [words.split()[1] for words in commands] == [
+        "check",
+        "fit",
+        "predict",
+        "report",
+        "fit",
+        "fit",
+        "list",
+    ]
     done = [ran(words.strip().removeprefix("kernelopt ")) for words in commands]
-    assert not any(each.status for each in done) and "proved again" in done[2].out
+    assert not any(each.status for each in done) and "proved again" in done[3].out
     assert len((tmp_path / "predicted.csv").read_text(encoding="utf-8").splitlines()) == 31
 
 
