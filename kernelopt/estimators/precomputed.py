@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.errors import InputError, ParameterError
+from kernelopt.errors import InputError, ParameterError, ShapeError
 from kernelopt.grams import Grams, as_grams
 from kernelopt.grams.arguments import as_names
 from kernelopt.grams.written import sampled
@@ -17,7 +17,7 @@ from kernelopt.validation import Array, Index, shown
 
 
 class KernelStack:
-    """Precomputed kernel matrices of all samples, with a choice of samples.
+    r"""Precomputed kernel matrices of all samples, with a choice of samples.
 
     Indexing it chooses samples and copies nothing, so that `GridSearchCV`, `cross_val_score`, `Pipeline` and
     learning curves split it as they split an array of points. `fit` takes the kernels between the
@@ -29,6 +29,9 @@ class KernelStack:
         The kernels between all N samples, those for prediction included.
     names : sequence of m str, optional
         The names of the kernels; a dict has them already.
+    missing : boolean array of shape (m, N), optional
+        True where sample i has no view m, as a patient without an image: the kernel of that view does not
+        know the sample, and its row and column may hold anything, such as NaN. See the notes.
 
     Attributes
     ----------
@@ -48,6 +51,20 @@ class KernelStack:
     ShapeError, ParameterError
         If there is not one name for each kernel, or if two are the same.
 
+    Notes
+    -----
+    With `missing` the m kernels are
+
+    .. math::
+
+        K_l \leftarrow S D_l K_l D_l S, \qquad (D_l)_{ii} = [\text{sample } i \text{ has view } l], \qquad
+        S_{ii}^2 = m / \textstyle\sum_l (D_l)_{ii}.
+
+    :math:`D_l K_l D_l` is the kernel of the features of view l with zero in the place of features that are
+    missing, so that a function of it does not see the sample; congruences keep a matrix positive
+    semidefinite. For kernels with ones on the diagonal, S makes :math:`\sum_l k_l(x_i, x_i) = m` for each
+    sample again: a sample with one view of two counts it twice, and is as far from zero as the others.
+
     Examples
     --------
     >>> import numpy as np
@@ -61,7 +78,11 @@ class KernelStack:
     """
 
     def __init__(
-        self, grams: Grams | ArrayLike | Mapping[str, ArrayLike], names: Sequence[str] | None = None
+        self,
+        grams: Grams | ArrayLike | Mapping[str, ArrayLike],
+        names: Sequence[str] | None = None,
+        *,
+        missing: ArrayLike | None = None,
     ) -> None:
         matrices: Any = grams
         if isinstance(grams, Mapping):
@@ -71,7 +92,7 @@ class KernelStack:
                     "one of them out."
                 )
             names, matrices = [*map(str, grams)], [*grams.values()]
-        self.grams = as_grams(matrices)
+        self.grams = as_grams(matrices if missing is None else without_missing(matrices, missing))
         if names is not None:
             self.grams = Grams(self.grams.storage.renamed(as_names(names, len(self.grams))))
         self.names = self.grams.names
@@ -150,3 +171,28 @@ def refuse_other(stack: KernelStack, checksum: str) -> None:
             f"between both, got another stack: {stack!r}. Make one stack of all samples and pass "
             "stack[train] to fit and stack[test] to predict."
         )
+
+
+def without_missing(grams: Any, missing: ArrayLike) -> Array:
+    """Return kernels whose missing views are zero, scaled as the notes of `KernelStack` say.
+
+    Raises
+    ------
+    ShapeError
+        If `missing` has no entry for each kernel and each sample.
+    InputError
+        If a sample has no view at all.
+    """
+    stack, gaps = np.array(grams, dtype=float), np.asarray(missing)
+    if gaps.dtype != bool or gaps.shape != stack.shape[:2]:
+        raise ShapeError(
+            f"missing must be a boolean array of shape (m, N) = {stack.shape[:2]}, got {gaps.dtype} of shape "
+            f"{gaps.shape}. Pass True where a sample has no view."
+        )
+    for i in np.flatnonzero(gaps.all(axis=0))[:1]:
+        raise InputError(
+            f"missing must leave each sample a view, got none of sample {i}, counted from 0. Leave it out."
+        )
+    stack[gaps[:, :, None] | gaps[:, None, :]] = 0.0
+    scale = np.sqrt(len(gaps) / (~gaps).sum(axis=0))
+    return np.asarray(stack * scale[:, None] * scale)

@@ -164,7 +164,8 @@ def finite_points(X: Any, estimator: Any, *, fitting: bool) -> Array:
             f"X must be finite and at most {LARGEST_POINT:g} in size, got {missing} NaN and "
             f"{len(bad) - missing} infinite or larger entries in {where}, at {listed(places, 3)}. Rows "
             "count from 0. Drop these rows, divide columns by a unit, or fit a model that imputes them, "
-            "make_pipeline(SimpleImputer(), model)."
+            "make_pipeline(SimpleImputer(), model). Where samples lack all columns of a kernel, pass "
+            "KernelStack(kernels, missing=...)."
         )
     return points
 

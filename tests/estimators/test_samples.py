@@ -94,3 +94,46 @@ def test_a_missing_predict_proba_says_how_to_calibrate():
     assert "CalibratedClassifierCV" in inspect.getdoc(MKLClassifier.predict_proba)
     calibrated = CalibratedClassifierCV(MKLClassifier("linear()"), ensemble=False, cv=3).fit(X, Y)
     assert calibrated.predict_proba(X[:4]).sum(axis=1) == pytest.approx(1)
+
+
+def test_a_missing_view_is_not_seen_and_the_diagonal_is_kept():
+    """The formula of the notes, by loops; what stands in the rows of a missing view does not matter."""
+    cosine = LINE / np.sqrt(np.outer(LINE.diagonal(), LINE.diagonal()))
+    kernels = {"near": NEAR, "line": cosine, "both": NEAR * cosine}
+    missing = RNG.random((3, 30)) < 0.4
+    missing[:, missing.all(axis=0)] = False
+    holes = {
+        name: np.where(gaps | gaps[:, None], np.nan, K)
+        for (name, K), gaps in zip(kernels.items(), missing, strict=True)
+    }
+    stack = KernelStack(holes, missing=missing)
+    found = np.asarray(stack.grams)
+    assert stack.names == ("near", "line", "both")
+    for m, K in enumerate(kernels.values()):
+        for i, j in np.ndindex(30, 30):
+            scale = 3 / np.sqrt((~missing[:, i]).sum() * (~missing[:, j]).sum())
+            there = not (missing[m, i] or missing[m, j])
+            assert found[m, i, j] == pytest.approx(scale * K[i, j] if there else 0.0)
+        assert np.linalg.eigvalsh(found[m])[0] > -1e-12
+    assert found.sum(axis=0).diagonal() == pytest.approx(3.0)
+    model = MKLClassifier(normalize="none").fit(stack[:25], Y[:25])
+    K = sum(w * K for w, K in zip(model.weights_, found, strict=True))
+    values = K[25:, model.support_] @ model.dual_coef_[0] + model.intercept_
+    assert model.decision_function(stack[25:]) == pytest.approx(values)
+    whole = KernelStack(kernels, missing=np.zeros((3, 30), bool))
+    assert np.array_equal(np.asarray(whole.grams), np.asarray(KernelStack(kernels).grams))
+
+
+def test_wrong_marks_of_missing_views_are_said():
+    for missing, said in (
+        (
+            np.zeros((30, 2), bool),
+            r"boolean array of shape \(m, N\) = \(2, 30\), got bool of shape \(30, 2\)",
+        ),
+        (np.zeros((2, 30)), "got float64 of shape"),
+        (np.arange(30) == np.array([[3], [3]]), "leave each sample a view, got none of sample 3"),
+    ):
+        with pytest.raises(ko.InputError, match=said):
+            KernelStack(STACK, missing=missing)
+    with pytest.raises(ko.InputError, match=r"pass KernelStack\(kernels, missing=...\)"):
+        MKLClassifier().fit(np.where(X > 2, np.nan, X), Y)
