@@ -20,14 +20,14 @@ N = 40
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame({
     "id": RNG.permutation(N) + 7,
-    "age": np.where(np.arange(N) % 9, RNG.integers(20, 70, N), -1),
+    "age": [None if i % 9 == 0 else int(age) for i, age in enumerate(RNG.integers(20, 70, N))],
     "sex": RNG.choice(["f", "m"], N),
     "code": [f"K{i:03d}" for i in range(N)],
     "grade": RNG.choice(["", "low", "high"], N),
     "size": RNG.normal(size=N).round(3),
     "flat": 7,
     "class": RNG.choice(["yes", "no"], N),
-}).replace({"age": {-1: None}})  # fmt: skip
+})  # fmt: skip
 KEPT = ["age", "sex", "grade", "size", "class"]
 
 
@@ -115,7 +115,7 @@ def test_missing_cells_are_filled_as_by_simple_imputer_and_the_model_keeps_how(f
             [numbers, FRAME["sex"] == "f", FRAME["sex"] == "m", grade == "high", grade == "low"]
         )
         expected = (X - X.mean(axis=0)) / X.std(axis=0)
-        frame = FRAME[KEPT].replace("", None)
+        frame = FRAME[KEPT].mask(FRAME[KEPT] == "")
         assert model.columns.transform(frame) == pytest.approx(expected.astype(float))
         predicted = ran("predict", files / "m.npz", files / name, "--decimal", mark)
         assert predicted.status == 0
