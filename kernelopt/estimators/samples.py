@@ -192,8 +192,6 @@ def distinct(samples: Array | KernelStack, y: Array, weights: Array) -> tuple[In
     rows = np.flatnonzero(weights)
     if isinstance(samples, KernelStack):
         points: Any = samples.samples[:, None]
-    elif isinstance(samples, SparsePoints):
-        points = samples.kinds[:, None]
     else:
         points = samples if samples.ndim == 2 else np.unique(samples, return_inverse=True)[1][:, None]
     columns = np.column_stack([points[rows], y[rows]])

@@ -11,6 +11,7 @@ from inspect import Parameter, signature
 from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack
 
 import cvxpy as cp
+import numpy as np
 
 from kernelopt.certificates.gap import floor
 from kernelopt.errors import ParameterError, insufficient_memory
@@ -223,7 +224,8 @@ def solve_with(
     try:
         structure = read(problem, control, checkpoint, start)
         largest = max((term.learner.n for term in structure.risks), default=0)
-        with one_blas_thread(1 if largest <= MODERATE else None):
+        quiet = np.errstate(all="ignore")  # bounds are infinite where something overflows
+        with one_blas_thread(1 if largest <= MODERATE else None), quiet:
             return run(programme, structure, control, method, own, (*also, *SolveOptions.__annotations__))
     finally:  # last of all: a second Ctrl-C must not interrupt the exit of the limit of threads
         control.close()

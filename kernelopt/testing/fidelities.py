@@ -155,8 +155,10 @@ def bends(bounded: Callable[[Array], Ball], points: Iterator[tuple[Array, Array]
     """Yield by how much a function that lies in the balls at three points of a line fails to be convex."""
     for U, V in points:
         low, middle, high = (bounded(X) for X in (U - V, U, U + V))
-        if np.isfinite([low.above, middle.below, high.above]).all():
-            yield float(2 * Fraction(middle.below) - Fraction(low.above) - Fraction(high.above))
+        ends = [float(low.above), float(high.above), float(middle.below)]
+        if np.isfinite(ends).all():
+            below, above, least = map(Fraction, ends)
+            yield float(2 * least - below - above)
 
 
 def of_scale(L: Any, matrices: list[Array]) -> Iterator[float]:

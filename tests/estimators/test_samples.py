@@ -26,7 +26,7 @@ NEW = [0, 3, 7, 20]
 
 @every("model", [MKLClassifier(), MKLClassifier("precomputed"), MKLRegressor(), KernelAlignment()])
 def test_a_list_or_a_dict_of_matrices_is_the_stack_of_them(model):
-    value = "transform" if hasattr(model, "transform") else "predict"
+    value = "predict" if hasattr(model, "predict") else "transform"
     expected = getattr(model.fit(STACK, Y), value)(STACK[:, NEW])
     forms = (
         ([NEAR, LINE], [NEAR[NEW], LINE[NEW]], ("K[0]", "K[1]")),

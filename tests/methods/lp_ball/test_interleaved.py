@@ -90,3 +90,15 @@ def test_the_size_of_a_chunk_does_not_matter(chunk, bias):
     solution = ko.solve(built.problem, "interleaved", chunk=chunk)
     assert solution.status == "optimal"
     assert solution.lower <= exact.upper + 1e-9 and solution.upper >= exact.lower - 1e-9
+
+
+def test_an_overflow_is_an_infinite_bound_and_no_warning_of_numpy():
+    """An outlier of 1e15 under a kernel of degree two, whose entries differ by 60 orders of magnitude."""
+    X = points(MANY).copy()
+    X[-1] = 1e15
+    grams = ko.Grams.from_kernels([ko.linear(), ko.polynomial(2), ko.gaussian(1.0)], X).normalize("trace")
+    problem = learning(ko.squared_hinge(1.0), 2, labels(MANY), grams).problem
+    with pytest.warns(ko.ConvergenceWarning) as caught:
+        solution = ko.solve(problem, "interleaved", max_chunks=50)
+    assert {warning.category for warning in caught} == {ko.ConvergenceWarning}
+    assert solution.lower >= 0 and solution.upper == np.inf
