@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from kernelopt.certificates.boxes import NO_BOXES, Boxes
 from kernelopt.certificates.certificate import BoundedProblem, Certificate, combined_certificate
+from kernelopt.certificates.conic.stated import coefficients_assumption
 from kernelopt.certificates.gap import FLOOR_SHARE, Bound, floor, floor_of_coefficients, relative_gap
 from kernelopt.certificates.lower.choices import best_bound
 from kernelopt.certificates.statements.columns import Source
@@ -207,8 +208,9 @@ def certificate_at(
         reasons.append(f"no feasible point: {', '.join(largest)}")
     reason = "; ".join(filter(None, reasons))
     lower, upper = (attained, -bound.value) if structure.maximize else (bound.value, attained)
+    summed = coefficients_assumption(structure) if route == "conic" else ""
     if point is not None and not (reason or limited or assumed):
-        reason = rounding_note(lower, upper, gap_floor, bound.rounding, bool(bounds))
+        reason = rounding_note(lower, upper, gap_floor, bound.rounding, bool(bounds), summed)
     pairs = zip(structure.user_variables, structure.variables, strict=True)
     return Certificate(
         lower=lower,
@@ -216,7 +218,7 @@ def certificate_at(
         route=route,
         residuals=residuals,
         reason=reason,
-        assumes=tuple(filter(None, [limited, assumed, computed, *structure.assumes])),
+        assumes=tuple(filter(None, [limited, assumed, computed, summed, *structure.assumes])),
         feasible=point is not None,
         point={} if point is None else {user: point[copy.id] for user, copy in pairs},
         alphas=tuple(used),
@@ -227,10 +229,16 @@ def certificate_at(
     )
 
 
-def rounding_note(lower: float, upper: float, gap_floor: float, rounding: float, given: bool) -> str:
+def rounding_note(
+    lower: float, upper: float, gap_floor: float, rounding: float, given: bool, summed: str
+) -> str:
     """Return a remark where two finite bounds contradict each other or rounding causes their gap."""
     if lower > upper and given:
         return "the given bounds do not hold at an optimum: a point outside of them is better. Widen bounds="
+    if lower > upper and summed:
+        return (
+            f"the lower bound is {lower - upper:.1e} above the upper one: {summed}. State each as one number"
+        )
     if lower > upper:
         return (
             f"the bounds contradict each other by {lower - upper:.1e}: one of them is false, which is a "

@@ -11,7 +11,7 @@ from kernelopt.structure.attributes import beside_cone
 from kernelopt.structure.parts import Budget, Free, Inverses, Part, cone
 from kernelopt.structure.powers import Power
 from kernelopt.structure.structure import Objective, Structure, kept_in_structure
-from kernelopt.structure.trees import short
+from kernelopt.structure.trees import rounds_coefficients, short
 
 
 def weighted_risks(structure: Structure) -> Objective | str:
@@ -49,7 +49,8 @@ def read_parts(structure: Structure) -> tuple[Part, ...] | None:
     if objective is None or structure.domains or any(structure.constrained):
         return None
     sets = read_sets(structure)
-    if min(objective.factors, default=0.0) < 0 or isinstance(sets, str):
+    added = any(rounds_coefficients(e) for _, e in objective.exact_terms)
+    if min(objective.factors, default=0.0) < 0 or added or isinstance(sets, str):
         return None
     prices = list[Part]()
     for weights, e in objective.terms:

@@ -18,7 +18,7 @@ from kernelopt.numerics.decompositions import eigenpairs, eigenvalues
 from kernelopt.numerics.norms import on_simplex
 from kernelopt.numerics.rounding import eigenvalue_error, norm_above
 from kernelopt.structure.affine import Affine, affine, single_entries
-from kernelopt.structure.trees import POWER, exponent_of, stores_coefficients, weighted_terms
+from kernelopt.structure.trees import POWER, exponent_of, rounds_coefficients, weighted_terms
 from kernelopt.validation import Array, Index
 
 Slopes = Mapping[cp.Variable, Ball]  # the coefficients of each variable, flattened by columns
@@ -231,7 +231,7 @@ class Inverses(Part):
         read = affine(e.args[0]) if isinstance(e, POWER) and exponent_of(e) == -1 else None
         if (
             read is None
-            or not stores_coefficients(e.args[0])
+            or rounds_coefficients(e.args[0])
             or len(read.matrices) != 1
             or not (weights >= 0).all()
         ):
@@ -284,7 +284,7 @@ def rounding_of_coefficients(e: cp.Expression) -> float:
     sums = dict[cp.Variable | None, Ball]()  # of the constants for None
     for w, term in weighted_terms(e, Ball(np.ones(1))):
         read = affine(term)
-        if read is None or not stores_coefficients(term):
+        if read is None or rounds_coefficients(term):
             return np.inf
         for variable, A in ((None, read.constant[:, None]), *read.matrices.items()):
             rows = A.T @ w if A.shape[0] > 1 else Ball(np.ravel(A.toarray() if sp.issparse(A) else A)) * w

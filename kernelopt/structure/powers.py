@@ -24,7 +24,7 @@ from kernelopt.numerics.decompositions import semidefinite_beyond
 from kernelopt.numerics.dual_lengths import over_diagonal, over_matrix
 from kernelopt.structure.affine import affine, flat, single_entries
 from kernelopt.structure.parts import Part, Slopes, equal_shares, joined, split
-from kernelopt.structure.trees import POWER, exponent_of, number, stores_coefficients, weighted_terms
+from kernelopt.structure.trees import POWER, exponent_of, number, rounds_coefficients, weighted_terms
 from kernelopt.validation import Array
 
 FACTOR = 2.0**-48  # relative error of a factor of a power, which is read in a few roundings
@@ -215,7 +215,7 @@ def read_power(e: Any) -> Power | None:
     if isinstance(e, QuadForm):
         return read_form(*e.args)
     read = affine(e) if e.size == 1 else None
-    if read is None or not stores_coefficients(e) or not read.matrices or read.constant.any():
+    if read is None or rounds_coefficients(e) or not read.matrices or read.constant.any():
         return None
     row = np.concatenate([read.gradient(v) for v in read.matrices])
     signed = (row >= 0).all() and all(v.is_nonneg() for v in read.matrices)
@@ -257,7 +257,7 @@ def power_of_norm(u: cp.Expression, p: float, exponent: float = 1.0, factor: flo
     at most one entry in each row and column.
     """
     read = affine(u)
-    if read is None or not stores_coefficients(u) or not read.matrices or read.constant.any():
+    if read is None or rounds_coefficients(u) or not read.matrices or read.constant.any():
         return None
     L = sp.csr_array(sp.hstack(list(read.matrices.values())))
     found = Power(tuple(read.matrices), p, L, exponent, factor)

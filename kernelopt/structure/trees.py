@@ -9,6 +9,7 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.atoms.affine.add_expr import AddExpression
 from cvxpy.atoms.affine.binary_operators import DivExpression, MulExpression, multiply
+from cvxpy.atoms.affine.index import index
 from cvxpy.atoms.affine.promote import Promote
 from cvxpy.atoms.affine.sum import Sum
 from cvxpy.atoms.affine.unary_operators import NegExpression
@@ -17,7 +18,7 @@ from cvxpy.transforms.indicator import indicator
 from kernelopt.language.adapter import written_problem
 from kernelopt.language.risk import Risk
 from kernelopt.numerics.ball import Ball
-from kernelopt.structure.affine import affine, flat, total
+from kernelopt.structure.affine import affine, entries_of, flat
 from kernelopt.validation import Array
 
 W = TypeVar("W", Array, Ball)
@@ -131,27 +132,39 @@ def weighted_terms(e: cp.Expression, weights: W) -> list[tuple[W, cp.Expression]
     return [(weights, e)]
 
 
-def stores_coefficients(e: cp.Expression) -> bool:
-    """Whether each coefficient of an affine expression is a number that it stores: reading it rounds nothing.
+def rounds_coefficients(e: cp.Expression) -> bool:
+    """Whether an expression states a coefficient or a constant as a sum of numbers that is rounded.
 
-    That holds where at most one product is formed, where no quotient is, and where no two terms have the same
-    entry of a variable. The test is sufficient: sums over the entries of a matrix product are refused.
+    The error can be large relative to the coefficient: 0.2 + 1e8 - 1e8 is 0.2000000030.
     """
-    found = list(nodes(e))
-    products = [node for node in found if isinstance(node, multiply | MulExpression)]
-    summed = any(isinstance(node, Sum) for node in found) and any(type(p) is MulExpression for p in products)
-    if len(products) > 1 or summed or any(isinstance(node, DivExpression) for node in found):
-        return False
-    return all(is_disjoint(node) for node in found if isinstance(node, AddExpression))
+    return any(is_rounded(node) for node in nodes(e) if isinstance(node, AddExpression))
 
 
-def is_disjoint(e: AddExpression) -> bool:
-    """Whether no two terms of a sum have the same entry of a variable, or constants that are added."""
-    read = [affine(arg) for arg in e.args]
-    every = total([term for term in read if term is not None])
-    sizes = [sum(A.count_nonzero() for A in term.matrices.values()) for term in (*filter(None, read), every)]
-    constants = sum(bool(term.constant.any()) for term in read if term is not None)
-    return None not in read and constants <= 1 and sum(sizes[:-1]) == sizes[-1]
+def is_rounded(e: AddExpression) -> bool:
+    """Whether adding the coefficients of the affine terms of a sum, or their constants, rounds one."""
+    used = [entry for arg in e.args for entry in entries_in(arg)]
+    inner = any(isinstance(node, AddExpression) for arg in e.args for node in nodes(arg))
+    if not inner and len({*used}) == len(used) and sum(arg.is_constant() for arg in e.args) <= 1:
+        return False  # the frequent case: no coefficient need be read
+    sums = dict[cp.Variable | None, Any]()  # of the constants for None
+    for read in filter(None, map(affine, e.args)):
+        for variable, A in ((None, read.constant), *read.matrices.items()):
+            before = sums.setdefault(variable, 0.0 * A)
+            sums[variable] = after = before + A
+            kept = after - before  # the sum is exact where both differences are
+            if abs(before - (after - kept)).sum() + abs(A - kept).sum() > 0:
+                return True
+    return False
+
+
+def entries_in(e: Any) -> set[tuple[int, int]]:
+    """Return the entries of variables that occur in an expression, as pairs of an id and a position."""
+    args = getattr(e, "args", [])
+    if isinstance(e, cp.Variable):
+        return {(e.id, i) for i in range(e.size)}
+    if isinstance(e, index) and isinstance(args[0], cp.Variable):
+        return {(args[0].id, int(i)) for i in entries_of(e)}
+    return set[tuple[int, int]]().union(*map(entries_in, args))
 
 
 def linear_factor(expression: cp.Expression, node: Any) -> float | None:

@@ -369,3 +369,17 @@ def test_budgets_whose_coefficients_are_sums_and_products_bound_with_their_round
     found = ko.certify(problem, weights=np.full(3, float(largest) / 3))
     assert found.route == "closed"
     assert Fraction(found.lower) <= -largest <= Fraction(found.upper) and found.gap <= 1e-6
+
+
+def test_conic_bounds_name_the_sums_that_cvxpy_rounds():
+    x = cp.Variable(3)
+
+    def certificate(constraint):
+        problem = cp.Problem(cp.Minimize(cp.sum(x)), [constraint, x <= 10])
+        problem.solve(solver="CLARABEL")
+        return ko.certify(problem)
+
+    found = certificate((0.2 * x + 1e8 * x - 1e8 * x >= 1).set_label("steep"))
+    assert found.route == "conic" and found.assumes and "steep" in found.assumes[0]
+    exactly = certificate(2 * x - x[::-1] >= 1)  # 2 - 1 is exact
+    assert exactly.route == "conic" and exactly.assumes == ()

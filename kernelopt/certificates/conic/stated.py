@@ -17,10 +17,18 @@ from kernelopt.certificates.conic.cones import ConeProgram, cone_program
 from kernelopt.language.adapter import is_compiled, written_problem
 from kernelopt.structure.affine import flat
 from kernelopt.structure.relaxed_cones import RelaxedCones, face
-from kernelopt.structure.structure import Structure, kept_in_structure
-from kernelopt.structure.trees import copied_constraint, copied_problem, replaced
+from kernelopt.structure.structure import ENTRYWISE, Structure, kept_in_structure
+from kernelopt.structure.trees import (
+    constraint_names,
+    copied_constraint,
+    copied_problem,
+    replaced,
+    rounds_coefficients,
+)
 from kernelopt.structure.zero_weights import zero_equations
 from kernelopt.validation import Array
+
+ASSUMED = "coefficients that are sums of numbers, in {}, are taken as cvxpy rounds them"
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +119,16 @@ def substituted(
         cp.Minimize(-objective if structure.maximize else objective),
         [copied_constraint(c, substitutes) for c in constraints],
     )
+
+
+def coefficients_assumption(structure: Structure) -> str:
+    """Return what a conic bound assumes of the coefficients, as a sentence; empty where none is a sum."""
+    lifted = structure.lifted
+    found = ["the objective"] * rounds_coefficients(lifted.objective.args[0])
+    sides = ([c.expr] if isinstance(c, ENTRYWISE) else c.args for c in lifted.constraints)
+    named = zip(constraint_names(lifted), sides, strict=True)
+    found += [name for name, each in named if any(map(rounds_coefficients, each))]
+    return ASSUMED.format(", ".join(found)) if found else ""
 
 
 @kept_in_structure

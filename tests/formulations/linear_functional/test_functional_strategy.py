@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from dataclasses import replace
 from itertools import pairwise
 
 import cvxpy as cp
@@ -195,7 +194,7 @@ def test_low_rank_is_read_from_a_factor_and_changes_nothing(name, monkeypatch):
     one = learn(grams, v, filter=FILTERS[name])
     data = one.candidates.data
     assert all(decomposed(grams, j, data, 60 * ALPHA).values.size <= 20 for j in range(3))
-    monkeypatch.setattr(candidates, "TUNED", replace(candidates.TUNED, factor_tolerance=-1.0))
+    monkeypatch.setattr(candidates, "FACTOR_TOLERANCE", -1.0)
     two = learn(grams, v, filter=FILTERS[name])
     assert decomposed(grams, 0, data, 60 * ALPHA).values.size == 60
     assert one.candidates.columns == pytest.approx(two.candidates.columns, abs=1e-7)
