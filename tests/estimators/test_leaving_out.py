@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -76,7 +77,8 @@ def test_machines_with_hinges_are_those_of_libsvm():
 
         found = leave_one_out(model, A, b, weights)
         np.testing.assert_allclose(found, loop(len(b), value), atol=2e-3)
-    model = MKLRegressor(["gaussian(0.2)", "linear()"], C=2.0, epsilon=0.2, target_scale="none")
+    options = {"loss": "epsilon_insensitive", "epsilon": 0.2, "target_scale": "none"}
+    model = MKLRegressor(["gaussian(0.2)", "linear()"], C=2.0, **options)
     K = model.fit(F, T / 50).kernel(F)
     machine = SVR(kernel="precomputed", C=2.0, epsilon=0.2, tol=1e-8)
 
@@ -93,6 +95,25 @@ def test_logistic_machines_are_those_of_logistic_regression_on_the_features():
 
     def value(rest, i):
         return linear.fit(features[rest], b[rest]).decision_function(features[i : i + 1])[0]
+
+    np.testing.assert_allclose(leave_one_out(model, A, b), loop(len(b), value), atol=1e-3)
+
+
+def test_machines_with_squared_hinges_are_those_of_scipy():
+    model = MKLClassifier(KERNELS, C=0.5, loss="squared_hinge").fit(A, b)
+    values, V = np.linalg.eigh(model.kernel(A))
+    features, labels = V * np.sqrt(np.maximum(values, 0.0)), np.where(b == model.classes_[1], 1.0, -1.0)
+
+    def value(rest, i):
+        Phi, y = np.column_stack([features[rest], np.ones(rest.size)]), labels[rest]
+
+        def objective(w):
+            slack = np.maximum(1 - y * (Phi @ w), 0.0)
+            penalty = np.append(w[:-1], 0.0)
+            return w[:-1] @ w[:-1] / 2 + 0.5 * slack @ slack / 2, penalty - 0.5 * Phi.T @ (y * slack)
+
+        w = minimize(objective, np.zeros(Phi.shape[1]), jac=True, method="BFGS", options={"gtol": 1e-8}).x
+        return features[i] @ w[:-1] + w[-1]
 
     np.testing.assert_allclose(leave_one_out(model, A, b), loop(len(b), value), atol=1e-3)
 
