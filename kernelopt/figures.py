@@ -53,6 +53,7 @@ STYLE = Style()
 COLOURS = ("#000000", "#e69f00", "#0072b2", "#56b4e9", "#d55e00", "#cc79a7", "#009e73")
 DASHES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v")
+SMALLEST_GAP = 1e-16  # a smaller one is rounding, and drawn here: zero has no logarithm
 CARETLEFT, CARETRIGHT = 4, 5  # matplotlib's names for markers that are centred at their tips
 LONG_NUMBER = re.compile(r"\d+\.\d{4,}(?:e[+-]?\d+)?")
 ARGUMENT = re.compile(r"\b[A-Za-z_]\w*=")  # of a call, as in width=
@@ -192,17 +193,18 @@ def draw_histories(ax: Any, histories: Mapping[str, Floats], gap: bool) -> None:
     histories : dict from label to array of shape (k, 4)
         Rows of seconds, lower bound, upper bound and relative gap.
     gap : bool
-        Whether to draw the gaps. A gap below 1e-16 is rounding, and drawn there: zero has no logarithm.
+        Whether to draw the gaps. Where the bounds of one solution are drawn, its gaps have a second axis.
     """
     if len(histories) == 1 and not gap:
-        ((seconds, lower, upper, _),) = (rows.T for rows in histories.values())
+        ((seconds, lower, upper, gaps),) = (rows.T for rows in histories.values())
         draw_bounds(ax, seconds, lower, upper, ("certified upper bound", "certified lower bound"), steps=True)
+        draw_gaps_beside(ax, seconds, gaps)
     else:
         for i, (label, rows) in enumerate(histories.items()):
             style = {**look(i), "drawstyle": "steps-post", "markevery": max(1, len(rows) // STYLE.few)}
             seconds = np.maximum(rows[:, 0], 1e-9)  # for the logarithmic axis
             name: str | None = shortened_name(label)
-            for values in (np.maximum(rows[:, 3:], 1e-16) if gap else rows[:, 1:3]).T:
+            for values in (np.maximum(rows[:, 3:], SMALLEST_GAP) if gap else rows[:, 1:3]).T:
                 finite = np.isfinite(values)
                 ax.plot(seconds[finite], values[finite], label=name, **style)
                 name = None  # one entry of the legend for both bounds
@@ -218,6 +220,18 @@ def draw_histories(ax: Any, histories: Mapping[str, Floats], gap: bool) -> None:
         legend_beside(ax)
     elif not gap:
         legend_below(ax)
+
+
+def draw_gaps_beside(ax: Any, seconds: Floats, gaps: Floats) -> None:
+    """Draw relative gaps on a second, logarithmic axis: after few steps two bounds look like one line."""
+    finite = np.isfinite(gaps)
+    if not finite.any():
+        return
+    beside = ax.twinx()
+    style: dict[str, Any] = {"color": STYLE.grey, "linestyle": ":", "drawstyle": "steps-post"}
+    dots: dict[str, Any] = {"marker": "s", "markersize": 3} if finite.sum() <= STYLE.few else {}
+    beside.plot(seconds[finite], np.maximum(gaps[finite], SMALLEST_GAP), **style, **dots)
+    beside.set(yscale="log", ylabel="certified relative gap (dotted)")
 
 
 def differ_in_magnitude(values: Any) -> bool:

@@ -86,15 +86,18 @@ def test_without_axes_new_ones_are_made(solutions):
 
 def test_without_names_the_kernels_have_those_of_their_stack_or_numbers(solutions):
     named = lanckriet.soft_margin(ko.Grams.from_array(K, ["I", "yy'"]), [1, -1]).solve()
-    machines = dict(enumerate(named.learned))  # a machine is not told to be unique
+    machines = dict(enumerate(named.learned * 2))  # a machine is not told to be unique
     for rows, names in (
         (solutions, ["K[0]", "K[1]"]),
-        ({"n": named}, ["I", "yy'"]),
+        ({"n": named, "m": named}, ["I", "yy'"]),
         (machines, ["I", "yy'"]),
     ):
         ax = plot_weights(rows, ax=axes())
         assert words(ax.get_xticklabels()) == names
-    assert words(ax.get_yticklabels()) == ["0"]
+    assert words(ax.get_yticklabels()) == ["0", "1"]
+    assert words(plot_weights(named, ax=axes()).get_yticklabels()) == ["I", "yy'"]
+    unnamed = replace(named, learned=(replace(named.learned[0], parts=()),))
+    assert words(plot_weights(unnamed, ["a", "b"], ax=axes()).get_yticklabels()) == ["a", "b"]
     ax = plot_weights({"n": named, **solutions}, ax=axes())  # their stacks disagree
     assert words(ax.get_xticklabels()) == ["0", "1"] and ax.get_xlabel() == "kernel"
 
@@ -134,8 +137,56 @@ def test_many_kernels_have_colours_hatched_signs_and_names_that_fit():
 
 def test_weights_that_are_equal_or_zero_or_one_are_drawn():
     for weights, shares in (([2.0, 2.0], [1, 1]), ([0.0, 0.0], [0, 0]), ([3.0], [1])):
-        ax = plot_weights({"a": many(weights)}, ax=axes())
-        assert ax.images[0].get_array().tolist() == [shares]
+        ax = plot_weights({"a": many(weights), "b": many(weights)}, ax=axes())
+        assert ax.images[0].get_array().tolist() == [shares] * 2
+        one = plot_weights(many(weights), ax=axes())
+        assert [bar.get_width() for bar in one.patches] == weights and not one.images
+        one.figure.draw_without_rendering()
+
+
+def test_one_solution_is_drawn_as_bars_of_its_weights(solutions):
+    hard = solutions["hard"]
+    for given, label in ((hard, "exact"), ([hard], "exact"), ({"hard": hard}, "hard")):
+        ax = axes()
+        assert plot_weights(given, ["I", "yy'"], ax=ax) is ax
+        assert [bar.get_width() for bar in ax.patches] == hard.weights.tolist()
+        assert words(ax.get_yticklabels()) == ["I", "yy'"] and ax.get_ylim() == (1.5, -0.5)
+        assert ax.get_title().endswith("\nthe optimum determines the weights") and label in ax.get_title()
+        assert words(ax.texts) == [f"{w:.3g}" for w in hard.weights]
+    weights = np.linspace(-1, 0.5, 60)
+    ax = plot_weights(many(weights, False), ax=axes())
+    assert [bar.get_width() for bar in ax.patches] == weights.tolist() and not ax.texts
+    assert ax.get_title() == "Kernel weights, exact (CLARABEL)\nother weights are optimal too"
+    assert ax.patches[0].get_facecolor() != ax.patches[-1].get_facecolor()  # of other signs
+    ax.figure.draw_without_rendering()
+    assert apart(boxes(ax.get_yticklabels()))
+    left, right = plot_weights(many([-1.0, 0.5]), ax=axes()).get_xlim()
+    assert left < -1 and 0.5 < right
+
+
+def test_without_labels_solutions_have_the_names_of_their_methods_or_numbers(solutions):
+    hard = solutions["hard"]
+    other = replace(hard, method="newton", solver="newton")
+    for draw in (plot_weights, plot_bounds):
+        ax = draw([hard, other], ax=axes())
+        assert [label.split("\n")[0] for label in words(ax.get_yticklabels())] == [
+            hard.method_and_solver, "newton",
+        ]  # fmt: skip
+        ax = draw((hard, hard), ax=axes())
+        assert [label.split("\n")[0] for label in words(ax.get_yticklabels())] == ["0", "1"]
+    assert words(plot_history([hard, other], ax=axes()).get_legend().get_texts())[1] == "newton"
+    assert words(plot_bounds(hard, ax=axes()).get_yticklabels()) == [hard.method_and_solver]
+
+
+def test_an_estimator_whose_classes_have_their_own_weights_has_a_row_for_each():
+    X = np.random.default_rng(0).normal(size=(18, 2))
+    y = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    model = MKLClassifier(["gaussian(1.0)", "linear()"], multiclass="per-class").fit(X, y)
+    ax = plot_weights(model, ax=axes())
+    shares = model.weights_ / model.weights_.max(axis=1, keepdims=True)
+    np.testing.assert_allclose(ax.images[0].get_array(), shares)
+    assert [label.split("\n")[0] for label in words(ax.get_yticklabels())] == ["a", "b", "c"]
+    assert len(plot_history(model, ax=axes()).lines) == 3
 
 
 def test_infinite_and_negative_bounds_are_drawn():

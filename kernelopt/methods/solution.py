@@ -210,8 +210,8 @@ class Solution(Solved):
     def plot_history(self, ax: Any = None, *, gap: bool = False) -> Any:
         """Draw the certified bounds against the seconds of the solve, with the gap between them shaded.
 
-        The last point is the certificate of this solution. `kernelopt.plotting.plot_history` compares several
-        solutions.
+        A second, logarithmic axis has the relative gap. The last point is the certificate of this solution.
+        `kernelopt.plotting.plot_history` compares several solutions.
 
         Parameters
         ----------

@@ -8,9 +8,9 @@ by `ax.figure.savefig(path)`. Where a solution is wanted, a fitted estimator of 
 do, and what `kernelopt.load` returns as far as files hold what is drawn.
 
 ==================== =====================================================================================
-`plot_weights`       weights of kernels as shares of the largest, and whether the optimum determines them
+`plot_weights`       weights of one solution as bars, of several as shares of the largest
 `plot_bounds`        certified bounds of several solutions
-`plot_history`       bounds, or gaps, against the time, of several solutions
+`plot_history`       bounds and gap of one solution, or gaps of several, against the time
 `plot_kernels`       the learned kernel and the base kernels, sorted by label, group or cluster
 `plot_kkt`           the residuals of the conditions of optimality
 `plot_comparisons`   the graph of relative comparisons, with its contradictions

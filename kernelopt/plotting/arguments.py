@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 from kernelopt.errors import InputError
 from kernelopt.methods.saved import SavedSolution
 from kernelopt.methods.solution import Learned, Solution, weights_of
@@ -29,11 +31,14 @@ class Drawn(NamedTuple):
 
 
 def drawn_solutions(given: Any, caller: str, *, machines: bool = False) -> dict[str, Drawn]:
-    """Return the solutions of a dict from label to solution or fitted estimator, at least one.
+    """Return the solutions of an argument by their labels, at least one.
 
     Parameters
     ----------
-    given : dict
+    given : Solution, fitted estimator, list of them, or dict from label to them
+        Without labels, solutions have the names of their methods and estimators the names of their classes;
+        where these are not different, their numbers. An estimator with one problem for each class stands for
+        the list of its solutions, labelled by the classes.
     caller : str
         The function of the figure, for messages.
     machines : bool, default False
@@ -42,19 +47,33 @@ def drawn_solutions(given: Any, caller: str, *, machines: bool = False) -> dict[
     Raises
     ------
     InputError
-        If it is no such dict.
+        If it is none of these, or there are no solutions.
     """
-    if not isinstance(given, Mapping):
+    several = getattr(given, "solution_", None)
+    if isinstance(several, tuple) and np.ndim(given.weights_) == 2:
+        rows = zip(given.classes_, several, given.weights_, strict=True)
+        return {str(name): Drawn(each, weights, given.kernel_names_) for name, each, weights in rows}
+    if isinstance(given, AnySolution | Learned) or hasattr(given, "fit"):
+        return {own_label(given): drawn(given, "solutions", caller, machines=machines)}
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        labels = [*map(own_label, given)]
+        if len({*labels}) < len(labels):
+            labels = [*map(str, range(len(labels)))]
+        given = dict(zip(labels, given, strict=True))
+    if not isinstance(given, Mapping) or not given:
         raise InputError(
-            f"{caller} needs solutions as a dict from label to solution, got {shown(given)}. "
-            "Pass {'label': solution}."
+            f"{caller} needs at least one solution: one, a list of them or a dict from label to solution, "
+            f"got {shown(given)}. Pass for instance {{'label': solution}}."
         )
-    if not given:
-        raise InputError(f"{caller} needs at least one solution, got none. Pass {{'label': solution}}.")
     return {
         label: drawn(each, f"solutions[{label!r}]", caller, machines=machines)
         for label, each in given.items()
     }
+
+
+def own_label(given: Any) -> str:
+    """Return what a solution is called where the user gives no label."""
+    return str(getattr(given, "method_and_solver", type(given).__name__))
 
 
 def drawn(given: Any, what: str, caller: str, *, machines: bool = False) -> Drawn:

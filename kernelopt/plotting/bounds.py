@@ -24,16 +24,14 @@ from kernelopt.plotting.arguments import AnySolution, drawn_solutions
 from kernelopt.validation import boolean, is_real, shown
 
 
-def plot_bounds(
-    solutions: Mapping[str, Any], references: Mapping[str, float] | None = None, ax: Any = None
-) -> Any:
+def plot_bounds(solutions: Any, references: Mapping[str, float] | None = None, ax: Any = None) -> Any:
     """Draw the certified lower and upper bound of each solution, with its gap as text.
 
     A bound that is infinite is named in the text, and a dotted line leads to the edge of the picture.
 
     Parameters
     ----------
-    solutions : dict from label to Solution, fitted estimator, or what `kernelopt.load` returns
+    solutions : Solution, fitted estimator, what `kernelopt.load` returns, list of them, or dict from label
     references : dict from label to value, optional
         Values to compare with, such as the value of the best single kernel. They are drawn as vertical lines.
     ax : matplotlib axes, optional
@@ -102,16 +100,17 @@ def as_references(references: Any) -> dict[str, float]:
     return {str(label): float(value) for label, value in references.items()}
 
 
-def plot_history(solutions: Mapping[str, Any], *, gap: bool | None = None, ax: Any = None) -> Any:
+def plot_history(solutions: Any, *, gap: bool | None = None, ax: Any = None) -> Any:
     """Draw the certified bounds, or the relative gaps, of solutions against the seconds of their solves.
 
+    The bounds of one solution have a second, logarithmic axis for the relative gap between them.
     The last point of a curve is the certificate of the solution, after all its work: a method without reports
     has this point alone. The axis of the time is logarithmic where the methods need times of different
     magnitude.
 
     Parameters
     ----------
-    solutions : dict from label to Solution, fitted estimator, or what `kernelopt.load` returns
+    solutions : Solution, fitted estimator, what `kernelopt.load` returns, list of them, or dict from label
         Such as solutions of one problem by several methods.
     gap : bool, optional
         Whether to draw the relative gap on a logarithmic axis instead of the two bounds. By default it is

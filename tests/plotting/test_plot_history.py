@@ -52,6 +52,28 @@ def test_the_history_is_drawn_as_it_was_reported_and_ends_at_the_certificate(sol
     assert (np.diff(seconds) >= 0).all()
 
 
+def test_the_bounds_of_one_solution_have_a_second_axis_with_the_gap(solution):
+    gaps = solution.certified_history(True)
+    for ax in (solution.plot_history(axes()), plot_history(solution, ax=axes())):
+        (beside,) = [other for other in ax.figure.axes if other is not ax]
+        assert beside.get_yscale() == "log" and ax.get_yscale() == "linear"
+        (line,) = beside.lines
+        known = np.isfinite(gaps[:, 3])
+        np.testing.assert_allclose(line.get_xdata(), gaps[known, 0])
+        np.testing.assert_allclose(line.get_ydata(), np.maximum(gaps[known, 3], 1e-16))
+        assert line.get_ydata()[-1] == pytest.approx(max(solution.gap, 1e-16))
+        ax.figure.draw_without_rendering()
+        label = beside.yaxis.label
+        assert within(ax.figure.bbox, boxes([label])) and not boxes([label])[0].overlaps(boxes([ax.patch])[0])
+    half = with_bounds(with_history(solution, (0.1, -np.inf, 3.0)), -np.inf, 3.0)
+    assert half.plot_history(axes()).figure.axes[1:] == []  # no gap is finite
+    for several in (
+        plot_history([solution] * 2, gap=False, ax=axes()),
+        solution.plot_history(axes(), gap=True),
+    ):
+        assert several.figure.axes == [several]
+
+
 def test_several_solutions_are_compared_by_their_gaps(solution):
     floor = solution.certificate.floor
     other = with_history(solution, (1e-3, -np.inf, 9.0), (2e-3, 1.0, 4.0))
@@ -113,8 +135,11 @@ def test_a_history_without_bounds_is_refused(solution):
 
 
 def test_wrong_arguments_of_a_history(solution):
-    with pytest.raises(ko.InputError, match="as a dict from label to solution, got .*Pass"):
-        plot_history([solution])
+    for wrong in ("solution", 3, None, solution.weights):
+        with pytest.raises(
+            ko.InputError, match="a list of them or a dict from label to solution, got .*Pass"
+        ):
+            plot_history(wrong)
     with pytest.raises(ko.InputError, match="at least one solution"):
         plot_history({})
     with pytest.raises(ko.InputError, match="gap must be"):
