@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import ClassifierMixin, is_regressor
 from sklearn.metrics import r2_score
+from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
 
@@ -93,8 +94,10 @@ def warn_of_targets(classes: Any, n: int, estimator: Any) -> None:
     warn_caller(LabelWarning(text))
 
 
-def read_targets(y: Any, estimator: Any) -> Array:
+def read_targets(y: Any, estimator: Any, *, several: bool = False) -> Array:
     """Return finite real targets as an array of shape (n,), after scikit-learn's checks.
+
+    With `several` they may have the shape (n, k), of k > 1 targets for each sample.
 
     Raises
     ------
@@ -111,12 +114,13 @@ def read_targets(y: Any, estimator: Any) -> Array:
         )
     numbers = numeric(y, "y", LabelError)
     numbers = check_array(numbers, ensure_2d=False, input_name="y", estimator=estimator)
+    matrix = several and numbers.ndim == 2 and numbers.shape[1] > 1
     for i in np.flatnonzero(np.abs(numbers) > LARGEST_POINT)[:1]:
         raise LabelError(
             f"y must hold numbers of at most {LARGEST_POINT:g} in size, got {numbers.flat[i]:g} at index {i} "
             f"of the targets of {type(estimator).__name__}. Divide them by a unit."
         )
-    return np.asarray(column_or_1d(numbers, warn=True))
+    return np.asarray(numbers if matrix else column_or_1d(numbers, warn=True))
 
 
 def require(y: Any, estimator: Any, what: str) -> None:
@@ -186,23 +190,33 @@ class ScoredMixin:
         Parameters
         ----------
         X : samples, as for `predict`
-        y : array of shape (n_new,)
-            The true labels or targets. Masked and missing ones are refused.
+        y : array of shape (n_new,), or (n_new, k) of k targets
+            The true labels or targets. Masked and missing ones are refused. Of several targets the result is
+            the mean of their R^2.
         sample_weight : array of shape (n_new,), optional
             Not negative, and not all zero.
         """
-        given = read_targets(y, self) if is_regressor(self) else read_labels(y, self)
-        weights = None if sample_weight is None else in_units(positive_weights(sample_weight, given.size))[0]
+        several = get_tags(self).target_tags.multi_output
+        given = read_targets(y, self, several=several) if is_regressor(self) else read_labels(y, self)
+        weights = None if sample_weight is None else in_units(positive_weights(sample_weight, len(given)))[0]
         if not is_regressor(self):
             found: float = super().score(X, given, weights)  # type: ignore[misc]
             return found
         predicted = self.predict(X)  # type: ignore[attr-defined]
+        if given.shape != predicted.shape:
+            raise LabelError(
+                f"y must have the shape {predicted.shape} of what is predicted, got {given.shape} in score "
+                f"of {type(self).__name__}. Pass the true values of the same samples and targets."
+            )
         return float(r2_score(*in_units(given, predicted), sample_weight=weights))
 
 
 def in_units(*vectors: Array) -> list[Array]:
-    """Return vectors divided by one power of two, such that the largest entry is between 1/2 and 1."""
-    exponent = int(np.frexp(max(np.abs(v).max() for v in vectors))[1])
+    """Return vectors divided by one power of two, such that the largest entry is between 1/2 and 1.
+
+    Of arrays of shape (n, k) each column has its own.
+    """
+    exponent = np.frexp(np.max([np.abs(v).max(axis=0) for v in vectors], axis=0))[1]
     return [np.ldexp(v, -exponent) for v in vectors]
 
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import cvxpy as cp
 import numpy as np
@@ -185,14 +185,19 @@ class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
         Whether the targets are divided by their standard deviation, after their mean is subtracted.
         Predictions are in the units of y either way. With "none", C and epsilon are in the units of y, as for
         scikit-learn's `SVR`.
+    multioutput : "shared" or "per-target", default "shared"
+        For several targets: the k functions have the same weights, which minimise the sum of their risks, or
+        each has its own. Kernels are evaluated once either way.
 
     Attributes
     ----------
-    weights_ : array of shape (m,)
+    weights_ : array of shape (m,), or (k, m) for "per-target" and k > 1 targets
         The weights theta of the normalised kernels.
-    dual_coef_ : array of shape (1, n_support)
+    dual_coef_ : array of shape (k, n_support)
         The signed dual variables, in units of y.
-    intercept_ : array of shape (1,)
+    intercept_ : array of shape (k,)
+    target_mean_, target_unit_ : float, or array of shape (k,)
+        What was subtracted from the targets, and what they were divided by.
     kernel_names_, kernels_, support_, certificate_, dual_gap_, n_iter_, history_, weights_unique_
     solution_, n_features_in_, feature_names_in_
         As for `MKLClassifier`. The certificate and the solution are for the targets that were scaled.
@@ -203,16 +208,22 @@ class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
     >>> from kernelopt.estimators import MKLRegressor
     >>> X = np.linspace(0, 3, 40)[:, None]
     >>> model = MKLRegressor(C=10.0).fit(X, 100 * np.sin(X.ravel()))
+    >>> MKLRegressor().fit(X, np.hstack([np.sin(X), X**2])).predict(X).shape
+    (40, 2)
     >>> round(model.score(X, 100 * np.sin(X.ravel())), 3)
     0.994
     """
 
-    fitted_forms = MKLEstimator.fitted_forms | {"target_mean_": float, "target_unit_": float}
+    fitted_forms = MKLEstimator.fitted_forms | {
+        "target_mean_": float | Annotated[Array, "k"],
+        "target_unit_": float | Annotated[Array, "k"],
+    }
 
     C: float = 1.0
     loss: str = "epsilon_insensitive"
     epsilon: float = 0.1
     target_scale: str = "standard"
+    multioutput: str = "shared"
 
     @one_call
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:
@@ -221,7 +232,7 @@ class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
         Parameters
         ----------
         X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
-        y : array of shape (n,)
+        y : array of shape (n,), or (n, k) of k targets
         sample_weight : array of shape (n,), optional
             Factors of C, not negative. Samples of weight zero are left out.
 
@@ -245,39 +256,49 @@ class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
         epsilon = positive(self.epsilon, "epsilon", allow_zero=True)
         one_of(self.loss, "loss", TARGET_LOSSES)
         one_of(self.target_scale, "target_scale", ("standard", "none"))
+        one_of(self.multioutput, "multioutput", ("shared", "per-target"))
         samples = self.read_training(X)
-        y = read_targets(y, self)
+        y = read_targets(y, self, several=True)
         check_consistent_length(samples, y)
         rows, weights = distinct(samples, y, positive_weights(sample_weight, len(samples)))
-        y = y[rows]
-        mean, unit = scale_of(y, weights) if self.target_scale == "standard" else (0.0, 1.0)
-        self.target_mean_, self.target_unit_ = mean, unit
+        targets = y[rows].reshape(len(rows), -1).T
+        scales = [scale_of(t, weights) if self.target_scale == "standard" else (0.0, 1.0) for t in targets]
+        kept: Any = scales[0] if y.ndim == 1 else np.array(scales).T
+        self.target_mean_, self.target_unit_ = kept
 
         def tasks(C: float) -> list[Task]:
             each = positive(C, "C") * weights
             loss: Loss = squared(each) if self.loss == "squared" else epsilon_insensitive(each, epsilon)
-            return [((y - mean) / unit, loss)]
+            return [((t - mean) / unit, loss) for t, (mean, unit) in zip(targets, scales, strict=True)]
 
-        self.keep_labels([y, weights])
-        return self.fit_kernels(samples, rows, weights), tasks, True
+        self.keep_labels([*targets, weights])
+        shared = len(targets) == 1 or self.multioutput == "shared"
+        return self.fit_kernels(samples, rows, weights), tasks, shared
 
     def keep_machines(self, alpha: Array, intercept: Array, weights: Array) -> None:
         unit = self.target_unit_
-        super().keep_machines(unit * alpha, unit * intercept + self.target_mean_, weights)
+        alpha = np.reshape(unit, (-1, 1)) * alpha
+        super().keep_machines(alpha, unit * intercept + self.target_mean_, weights)
 
     def predicting(self, X: Any) -> tuple[Array, Array, Array]:
         f, alpha, intercepts = super().predicting(X)
         unit = self.target_unit_
-        return f / unit, alpha / unit, (intercepts - self.target_mean_) / unit
+        return f / unit, alpha / np.reshape(unit, (-1, 1)), (intercepts - self.target_mean_) / unit
 
     def predict(self, X: Any) -> Array:
-        """Return the values of the function at samples, shape (n_new,).
+        """Return the values of the function at samples, shape (n_new,), or (n_new, k) of k targets.
 
         Parameters
         ----------
         X : array or data frame of shape (n_new, d), sequence of strings, KernelStack, or array (m, n_new, n)
         """
-        return self.machine_values(X)[:, 0]
+        values = self.machine_values(X)
+        return values if np.ndim(self.target_mean_) else values[:, 0]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
 
 def scale_of(y: Array, weights: Array) -> tuple[float, float]:
