@@ -14,8 +14,9 @@ from typing import Annotated, Any, ClassVar
 
 import cvxpy as cp
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from kernelopt.catalog import Formulation
 from kernelopt.errors import InputError, ParameterError
@@ -26,6 +27,7 @@ from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.samples import finite_points, is_stack, is_strings, warn_of_gram
 from kernelopt.estimators.saving import SavedMixin, samples_checksum
+from kernelopt.estimators.sparse import SparseKernels, SparsePoints, trained_on_sparse
 from kernelopt.grams import Grams
 from kernelopt.grams.caching import CACHE_BYTES
 from kernelopt.kernels import as_strings
@@ -84,7 +86,7 @@ class KernelEstimator(SavedMixin, BaseEstimator):
     time_limit: float | None = None
     random_state: Any = 0
 
-    def read_training(self, X: Any) -> Array | KernelStack:
+    def read_training(self, X: Any) -> Array | KernelStack | SparsePoints:
         """Return the training samples after a check, and set `n_features_in_` and `feature_names_in_`.
 
         Parameters
@@ -93,11 +95,13 @@ class KernelEstimator(SavedMixin, BaseEstimator):
 
         Returns
         -------
-        array of shape (n, d), array of n strings, or KernelStack
+        array of shape (n, d), array of n strings, KernelStack, or SparsePoints
             All are indexed by sample.
         """
         if self.kernels_are_given and getattr(X, "ndim", None) == 2 and not isinstance(X, KernelStack):
             X = [X]
+        if isinstance(X, SparsePoints) or issparse(X):
+            return self._sparse_points(X, reset=True)
         if is_stack(X):
             if self.kernels is not None and not self.kernels_are_given:
                 raise ParameterError(
@@ -130,6 +134,7 @@ class KernelEstimator(SavedMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernels_are_given
+        tags.input_tags.sparse = self.kernels is not None and not self.kernels_are_given
         return tags
 
     def _forget_columns(self) -> None:
@@ -138,7 +143,10 @@ class KernelEstimator(SavedMixin, BaseEstimator):
             self.__dict__.pop(name, None)
 
     def fit_kernels(
-        self, samples: Array | KernelStack, rows: Index | None = None, weights: Array | None = None
+        self,
+        samples: Array | KernelStack | SparsePoints,
+        rows: Index | None = None,
+        weights: Array | None = None,
     ) -> Grams:
         """Return the normalised kernels of training samples, and keep them for new samples.
 
@@ -164,6 +172,9 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         if isinstance(samples, KernelStack):
             stacked, grams = trained_on_stack(samples, self.normalize, weights)
             self._trained, self.kernels_ = stacked, None
+        elif isinstance(samples, SparsePoints):
+            sparse, grams = trained_on_sparse(self.kernels, samples, self.normalize, weights)
+            self._trained, self.kernels_ = sparse, sparse.kernels
         else:
             names = getattr(self, "feature_names_in_", None)
             dictionary = fit_dictionary(self.kernels, samples, names, weights, self.random_state)
@@ -186,12 +197,21 @@ class KernelEstimator(SavedMixin, BaseEstimator):
             return X
         if not hasattr(self, "n_features_in_"):
             return as_strings(X, "X")
+        if isinstance(self._trained, SparseKernels):
+            return self._sparse_points(X, reset=False)
         if isinstance(X, KernelStack) or is_strings(X):
             raise InputError(
                 f"the model was fitted on points, so that samples must be points, got {shown(X)}. Pass an "
                 f"array of shape (n_new, {self.n_features_in_})."
             )
         return self._points(X, reset=False)
+
+    def _sparse_points(self, X: Any, *, reset: bool) -> SparsePoints:
+        """Return sparse or dense points as sparse ones, and check or set the number of their columns."""
+        given = X.matrix if isinstance(X, SparsePoints) else X
+        checked = check_array(given, accept_sparse="csr", dtype=np.float64, input_name="X", estimator=self)
+        validate_data(self, given, reset=reset, skip_check_array=True)
+        return SparsePoints(checked)
 
     def _points(self, X: Any, *, reset: bool) -> Array:
         """Return points as an array of finite numbers, and check or set the names of their columns."""

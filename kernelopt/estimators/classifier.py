@@ -47,7 +47,7 @@ class MKLClassifier(MachineClassifier, MKLEstimator):
         put a StandardScaler before them where units differ. Where samples are strings, these are kernels of
         strings, such as ``[kernelopt.spectrum(2), kernelopt.spectrum(3)]``. "precomputed" says that X is a
         kernel matrix, or several, and no points; without it a stack, a list and a dict of matrices are taken
-        for kernels too.
+        for kernels too. Where X is sparse, kernels are functions of x'z or \|x - z\|^2, and must be given.
     p : float in [1, inf], default 4/3
         Weights are sparser for smaller p; for inf all are one. `kernelopt.estimators.P_GRID` are customary.
     C : float > 0, default 1.0

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_array
 
 from kernelopt.errors import GramWarning, InputError, NotFiniteError, ParameterError
 from kernelopt.estimators.precomputed import KernelStack
+from kernelopt.estimators.sparse import SparsePoints
 from kernelopt.methods.describe import warn_caller
 from kernelopt.validation import (
     Array,
@@ -170,11 +171,11 @@ def finite_points(X: Any, estimator: Any, *, fitting: bool) -> Array:
     return points
 
 
-def distinct(samples: Array | KernelStack, y: Array, weights: Array) -> tuple[Index, Array]:
+def distinct(samples: Array | KernelStack | SparsePoints, y: Array, weights: Array) -> tuple[Index, Array]:
     """Return one of each set of equal samples of positive weight, and the sums of their weights.
 
     A machine is the same if equal samples are one of their joint weight. They are put in ascending order, so
-    that the result does not depend on the order of the samples.
+    that the result does not depend on the order of the samples. Sparse points are left as they are.
 
     Parameters
     ----------
@@ -190,6 +191,8 @@ def distinct(samples: Array | KernelStack, y: Array, weights: Array) -> tuple[In
     weights : array of shape (n_distinct,)
     """
     rows = np.flatnonzero(weights)
+    if isinstance(samples, SparsePoints):  # sorting them would fill them
+        return rows, weights[rows]
     if isinstance(samples, KernelStack):
         points: Any = samples.samples[:, None]
     else:

@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from kernelopt.catalog import Formulation
 from kernelopt.certificates import Certificate, certify
 from kernelopt.errors import InputError, LabelError, ParameterError
-from kernelopt.estimators.kernels import PointKernels, StackKernels, TrainedKernels
+from kernelopt.estimators.kernels import PointKernels, StackKernels
 from kernelopt.estimators.precomputed import KernelStack
+from kernelopt.estimators.sparse import SparseKernels, SparsePoints
 from kernelopt.grams import Grams
 from kernelopt.grams.written import sampled
 from kernelopt.installed import installed
@@ -28,6 +29,7 @@ from kernelopt.methods.saved import SavedSolution, saved
 from kernelopt.records import check_parts, digest, encoded, record, write
 from kernelopt.validation import Array, Index, as_indices, as_model_path, shown
 
+TrainedKernels = PointKernels | StackKernels | SparseKernels
 LARGEST = int(np.iinfo(np.intp).max)
 ELSEWHERE = {  # what follows from solutions and kernels, and the formulation, which no file holds
     "solution_",
@@ -89,7 +91,7 @@ def estimator_of(
     parameters: dict[str, Any],
     fitted: dict[str, Any],
     solutions: tuple[SavedSolution, ...],
-    trained: PointKernels | StackKernels,
+    trained: TrainedKernels,
 ) -> Any:
     """Return the estimator of `estimator_parts`."""
     estimator = estimator_named(name)(**parameters)
@@ -100,7 +102,7 @@ def estimator_of(
         setattr(estimator, attribute, value)
     check_fitted(estimator, trained)
     estimator._trained, estimator.kernel_names_ = trained, trained.names
-    estimator.kernels_ = trained.kernels if isinstance(trained, PointKernels) else None
+    estimator.kernels_ = None if isinstance(trained, StackKernels) else trained.kernels
     return estimator
 
 
@@ -123,17 +125,19 @@ def estimator_named(name: str, kind: type | None = None) -> type:
     return known[name]
 
 
-def check_fitted(estimator: Any, trained: PointKernels | StackKernels) -> None:
+def check_fitted(estimator: Any, trained: TrainedKernels) -> None:
     """Raise unless the attributes of an estimator are those that `fit` sets, and their sizes agree.
 
     Its class states them and their forms by `fitted_forms`.
     """
     forms: Mapping[str, Any] = estimator.fitted_forms
-    points = trained.points if isinstance(trained, PointKernels) else trained.kept
+    points: Any = trained.kept if isinstance(trained, StackKernels) else trained.points
     sizes = check_parts(
         {name: getattr(estimator, name) for name in forms}, forms, m=len(trained.names), s=len(points)
     )
     features = getattr(estimator, "n_features_in_", None)
+    if isinstance(trained, SparseKernels) and trained.d != features:
+        raise ValueError(f"sparse points of {features} columns expected, got {trained.d}")
     if isinstance(trained, PointKernels) and points.dtype == object:
         as_strings(points, "points")
     elif isinstance(trained, PointKernels):
@@ -319,6 +323,8 @@ def same(found: Any, stored: Any) -> bool:
     return bool(np.array_equal(found, stored))
 
 
-def samples_checksum(samples: Array | KernelStack) -> str:
+def samples_checksum(samples: Array | KernelStack | SparsePoints) -> str:
     """Return a checksum of points or strings, or of the kernels between some samples of a stack."""
+    if isinstance(samples, SparsePoints):
+        return samples.checksum
     return digest(sampled(samples.gram()) if isinstance(samples, KernelStack) else samples)

@@ -15,6 +15,7 @@ from kernelopt.estimators.fitting import one_call
 from kernelopt.estimators.formulation import built
 from kernelopt.estimators.labels import MachineClassifier
 from kernelopt.estimators.precomputed import KernelStack
+from kernelopt.estimators.sparse import SparsePoints
 from kernelopt.grams import Grams
 from kernelopt.kernels import as_strings
 from kernelopt.records import Digest
@@ -158,7 +159,9 @@ class TransductiveKernelClassifier(MachineClassifier, KernelEstimator):
             )
         return super().decision_function(X)
 
-    def _joined(self, labelled: Array | KernelStack, X_unlabeled: Any) -> Array | KernelStack:
+    def _joined(
+        self, labelled: Array | KernelStack | SparsePoints, X_unlabeled: Any
+    ) -> Array | KernelStack | SparsePoints:
         """Return the labelled samples followed by the unlabelled ones."""
         if isinstance(labelled, KernelStack):
             if not isinstance(X_unlabeled, KernelStack):
@@ -167,6 +170,8 @@ class TransductiveKernelClassifier(MachineClassifier, KernelEstimator):
                     f"{type(X_unlabeled).__name__}. Pass stack[unlabelled] of the same stack."
                 )
             return labelled.joined(X_unlabeled)
+        if isinstance(labelled, SparsePoints):
+            return labelled.joined(self._sparse_points(X_unlabeled, reset=False))
         if labelled.ndim == 1:
             return np.concatenate([labelled, as_strings(X_unlabeled, "X_unlabeled")])
         return np.concatenate([labelled, self._points(X_unlabeled, reset=False)])

@@ -124,7 +124,8 @@ def calls() -> dict[str, Call]:
         name, samples = kind.__name__, S if kind is SimilarityClassifier else X
         regression = y is T
         objects = "" if regression else "objects"  # "unknown labels" to scikit-learn
-        data = {"X": array(samples, TEXTS, named=SAMPLES)}
+        forms = TEXTS if y is not None else f"{TEXTS}, sparse, sparse matrix"  # of three points
+        data = {"X": array(samples, forms, named=SAMPLES)}
         if y is not None:
             takes = "" if regression else LABELS if kind is MKLClassifierCV else f"{LABELS}, records"
             data["y"] = vector(y, takes, named="targets", refuses=objects)
