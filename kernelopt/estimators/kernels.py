@@ -166,6 +166,9 @@ class StackKernels:
         return replace(self, kept=self.kept[points])
 
 
+TrainedKernels = PointKernels | StackKernels
+
+
 def trained_on_points(
     dictionary: Dictionary, X: Array, normalize: str, weights: Array
 ) -> tuple[PointKernels, Grams]:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernelopt.catalog import Formulation
 from kernelopt.certificates import Certificate, certify
 from kernelopt.errors import InputError, LabelError, ParameterError
-from kernelopt.estimators.kernels import PointKernels, StackKernels
+from kernelopt.estimators.kernels import PointKernels, StackKernels, TrainedKernels
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.sparse import SparseKernels, SparsePoints
 from kernelopt.grams import Grams
@@ -29,7 +29,7 @@ from kernelopt.methods.saved import SavedSolution, saved
 from kernelopt.records import check_parts, digest, encoded, record, write
 from kernelopt.validation import Array, Index, as_indices, as_model_path, shown
 
-TrainedKernels = PointKernels | StackKernels | SparseKernels
+Trained = TrainedKernels | SparseKernels
 LARGEST = int(np.iinfo(np.intp).max)
 ELSEWHERE = {  # what follows from solutions and kernels, and the formulation, which no file holds
     "solution_",
@@ -91,7 +91,7 @@ def estimator_of(
     parameters: dict[str, Any],
     fitted: dict[str, Any],
     solutions: tuple[SavedSolution, ...],
-    trained: TrainedKernels,
+    trained: Trained,
 ) -> Any:
     """Return the estimator of `estimator_parts`."""
     estimator = estimator_named(name)(**parameters)
@@ -125,7 +125,7 @@ def estimator_named(name: str, kind: type | None = None) -> type:
     return known[name]
 
 
-def check_fitted(estimator: Any, trained: TrainedKernels) -> None:
+def check_fitted(estimator: Any, trained: Trained) -> None:
     """Raise unless the attributes of an estimator are those that `fit` sets, and their sizes agree.
 
     Its class states them and their forms by `fitted_forms`.
@@ -177,7 +177,7 @@ class SavedMixin:
 
     solution_: Any
     classes_: Any
-    _trained: TrainedKernels
+    _trained: Trained
     _rows: Index
     _checksum: str
     _labels_checksum: str
