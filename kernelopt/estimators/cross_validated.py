@@ -71,7 +71,7 @@ class CrossValidatedMixin:
             If the time limit ends before every C is scored on every split.
         """
         samples, classes = self.read_training(X), is_classifier(self)
-        targets = read_labels(y, self) if classes else read_targets(y, self)
+        targets = read_labels(y, self) if classes else read_targets(y, self, several=True)
         check_consistent_length(samples, targets)
         if classes:
             warn_of_targets(np.unique(targets), targets.size, self)
@@ -79,8 +79,9 @@ class CrossValidatedMixin:
         self.Cs_ = Cs = self._values()
         splits = splits_of(self.cv, targets, classes)
         data = X if hasattr(X, "iloc") else samples  # a data frame has names of columns
-        per_class = getattr(self, "multiclass", "shared") == "per-class"
-        problems = np.unique(targets).size if per_class else 1
+        machines = np.unique(targets).size if classes else targets[:1].size
+        shared = self.multiclass if classes else self.multioutput
+        problems = 1 if shared == "shared" else machines
         scored = self._in_turn if workers(self.n_jobs) == 1 else self._in_parallel
         found = list(scored(splits, problems, data, targets, weights))
         # Scores are comparable on the same splits alone.
@@ -303,7 +304,7 @@ class MKLRegressorCV(CrossValidatedMixin, MKLRegressor):
         As for `GridSearchCV`; by default R^2.
     n_jobs : int, optional
         As for `MKLClassifierCV`.
-    p, loss, epsilon, target_scale, normalize, method, tol, time_limit, verbose, random_state
+    p, loss, epsilon, target_scale, multioutput, normalize, method, tol, time_limit, verbose, random_state
         As for `MKLRegressor`.
 
     Attributes

@@ -10,8 +10,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kernelopt.errors import InputError
-from kernelopt.estimators.kernels import PointKernels, TrainedKernels, weighted_kernel
+from kernelopt.estimators.kernels import PointKernels, StackKernels, weighted_kernel
 from kernelopt.estimators.precomputed import KernelStack, refuse_other
+from kernelopt.estimators.saving import Trained
+from kernelopt.estimators.sparse import SparseKernels, stored
 from kernelopt.numerics.decompositions import RANK_TOLERANCE, eigenpairs
 from kernelopt.validation import Array, shown
 
@@ -45,7 +47,7 @@ class LearnedKernelMixin:
         check_is_fitted(self)
         X = self.read_new(X)
         weights = np.atleast_2d(self.weights_).sum(axis=0)
-        if not isinstance(self._trained, PointKernels):
+        if isinstance(self._trained, StackKernels):
             as_stack(X, "kernel")
         other = moved(self._trained, X if Z is None else self.read_new(Z))
         return np.asarray(other.at(X, weights))
@@ -87,8 +89,10 @@ class KernelFeaturesMixin(LearnedKernelMixin, ClassNamePrefixFeaturesOutMixin, T
         return len(np.atleast_2d(self.weights_)) * int(self.support_.size)
 
 
-def moved(trained: TrainedKernels, samples: Any) -> TrainedKernels:
+def moved(trained: Trained, samples: Any) -> Trained:
     """Return trained kernels whose training samples are others."""
+    if isinstance(trained, SparseKernels):
+        return replace(trained, **stored(samples))
     if isinstance(trained, PointKernels):
         return replace(trained, points=trained.dictionary.points(samples))
     stack = as_stack(samples, "kernel")
@@ -96,8 +100,10 @@ def moved(trained: TrainedKernels, samples: Any) -> TrainedKernels:
     return replace(trained, samples=stack.samples, kept=np.arange(len(stack)))
 
 
-def support_kernel(trained: TrainedKernels, samples: Any, weights: Array) -> Array:
+def support_kernel(trained: Trained, samples: Any, weights: Array) -> Array:
     """Return a combination of the kernels between the support points; a stack holds it with the samples."""
+    if isinstance(trained, SparseKernels):
+        return trained.at(trained.points, weights)
     if isinstance(trained, PointKernels):
         factors = weights / trained.constants
         return weighted_kernel(trained.kernels, factors, trained.points, trained.points)

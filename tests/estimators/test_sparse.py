@@ -17,6 +17,8 @@ from kernelopt.estimators import (
     MKLRegressor,
     OneClassMKL,
     TransductiveKernelClassifier,
+    compare,
+    leave_one_out,
 )
 from tests.every import every
 
@@ -60,6 +62,15 @@ def test_every_estimator_of_points_takes_them():
     close(model.fit(A, values).predict(A), model.fit(X, values).predict(X))
     model = OneClassMKL(KERNELS[1:], nu=0.3, tol=1e-6)
     close(model.fit(A).score_samples(A), model.fit(X).score_samples(X))
+    model = MKLRegressor(KERNELS, loss="squared", tol=1e-8)
+    found = []
+    for Z in (A, X):
+        model.fit(Z, values)
+        found.append((model.kernel(Z), model.kernel(Z[:3], Z), leave_one_out(model, Z, values)))
+        features = model.transform(Z)
+        assert features @ features.T == pytest.approx(found[-1][0], abs=1e-6)
+    for sparse, dense in zip(*found, strict=True):
+        close(sparse, dense)
     half = TransductiveKernelClassifier(["polynomial(2)", "gaussian(1.0)"])
     found = half.fit(A[:30], Y[:30], A[30:]).transduction_
     assert found.tolist() == half.fit(X[:30], Y[:30], X[30:]).transduction_.tolist()
@@ -70,6 +81,9 @@ def test_sparse_points_are_split_searched_and_weighted():
         cross_val_score(make_pipeline(MaxAbsScaler(), MKLClassifier(KERNELS)), Z, Y, cv=3) for Z in (A, X)
     ]
     assert scores[0].tolist() == scores[1].tolist()
+    judged, dense = (compare(MKLClassifier(KERNELS), Z, Y, cv=2) for Z in (A, X))
+    assert judged.scores.keys() == dense.scores.keys()
+    assert judged.scores["learned kernel"] == pytest.approx(dense.scores["learned kernel"])
     searched = [MKLClassifierCV(KERNELS, Cs=[0.1, 1.0], cv=3).fit(Z, Y) for Z in (A, X)]
     assert searched[0].scores_.tolist() == searched[1].scores_.tolist()
     twice, chosen = (

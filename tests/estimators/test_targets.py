@@ -11,7 +11,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.multioutput import MultiOutputRegressor
 
 import kernelopt as ko
-from kernelopt.estimators import LinearFunctionalMKLRegressor, MKLRegressor
+from kernelopt.estimators import LinearFunctionalMKLRegressor, MKLRegressor, MKLRegressorCV
 from tests.every import every
 
 RNG = np.random.default_rng(0)
@@ -75,6 +75,11 @@ def test_several_targets_are_scored_saved_certified_and_cross_validated(tmp_path
         with pytest.raises(ko.InputError, match="y must be the data"):
             loaded.certify(X, Y[:, ::-1])
     assert cross_val_score(MKLRegressor(KERNELS), X, Y, cv=3).mean() > 0.5
+    searched = MKLRegressorCV(KERNELS, Cs=[0.01, 5.0], cv=3, multioutput="per-target").fit(X, Y)
+    assert searched.C_ == 5.0 and searched.weights_.shape == (3, 3)
+    assert searched.predict(NEW) == pytest.approx(model.predict(NEW))
+    each = cross_val_score(MKLRegressor(KERNELS, C=5.0, multioutput="per-target"), X, Y, cv=3)
+    assert searched.scores_[:, 1] == pytest.approx(each, abs=1e-3)
 
 
 def test_what_are_no_targets_is_said():

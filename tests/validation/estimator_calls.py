@@ -61,7 +61,10 @@ ESTIMATORS: dict[Callable[..., Any], tuple[dict[str, Any], Any, dict[str, Arg]]]
     MKLRegressor: (
         KERNELS,
         T,
-        OPTIONS | C | {"epsilon": number(0.1), "loss": word("squared"), "target_scale": word("none")},
+        OPTIONS
+        | C
+        | {"epsilon": number(0.1), "loss": word("squared"), "target_scale": word("none")}
+        | {"multioutput": word("shared")},
     ),
     MKLRegressorCV: (
         KERNELS | {"Cs": [0.1, 1.0], "cv": 2},
