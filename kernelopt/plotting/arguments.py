@@ -62,8 +62,8 @@ def drawn_solutions(given: Any, caller: str, *, machines: bool = False) -> dict[
         given = dict(zip(labels, given, strict=True))
     if not isinstance(given, Mapping) or not given:
         raise InputError(
-            f"{caller} needs at least one solution: one, a list of them or a dict from label to solution, "
-            f"got {shown(given)}. Pass for instance {{'label': solution}}."
+            "solutions must be at least one solution: one, a list of them or a dict from label to solution, "
+            f"got {shown(given)} in {caller}. Pass for instance {{'label': solution}}."
         )
     return {
         label: drawn(each, f"solutions[{label!r}]", caller, machines=machines)
