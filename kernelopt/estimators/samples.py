@@ -175,7 +175,7 @@ def distinct(samples: Array | KernelStack | SparsePoints, y: Array, weights: Arr
     """Return one of each set of equal samples of positive weight, and the sums of their weights.
 
     A machine is the same if equal samples are one of their joint weight. They are put in ascending order, so
-    that the result does not depend on the order of the samples. Sparse points are left as they are.
+    that the result does not depend on the order of the samples.
 
     Parameters
     ----------
@@ -191,10 +191,10 @@ def distinct(samples: Array | KernelStack | SparsePoints, y: Array, weights: Arr
     weights : array of shape (n_distinct,)
     """
     rows = np.flatnonzero(weights)
-    if isinstance(samples, SparsePoints):  # sorting them would fill them
-        return rows, weights[rows]
     if isinstance(samples, KernelStack):
         points: Any = samples.samples[:, None]
+    elif isinstance(samples, SparsePoints):
+        points = samples.kinds[:, None]
     else:
         points = samples if samples.ndim == 2 else np.unique(samples, return_inverse=True)[1][:, None]
     columns = np.column_stack([points[rows], y[rows]])

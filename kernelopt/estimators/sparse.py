@@ -31,8 +31,9 @@ class SparsePoints:
     ndim = 2
 
     def __init__(self, matrix: Any) -> None:
-        self.matrix = sp.csr_array(matrix)
+        self.matrix = sp.csr_array(matrix, copy=True)
         self.matrix.sum_duplicates()
+        self.matrix.eliminate_zeros()
         self.shape = self.matrix.shape
 
     def __len__(self) -> int:
@@ -45,6 +46,15 @@ class SparsePoints:
     def joined(self, other: SparsePoints) -> SparsePoints:
         """Return these points followed by others."""
         return SparsePoints(sp.vstack([self.matrix, other.matrix]))
+
+    @property
+    def kinds(self) -> Index:
+        """A number for each row, equal for equal rows, shape (n,)."""
+        A = self.matrix
+        ends = zip(A.indptr[:-1], A.indptr[1:], strict=True)
+        rows = [(A.indices[a:b].tobytes(), A.data[a:b].tobytes()) for a, b in ends]
+        numbers = {row: k for k, row in enumerate(sorted({*rows}))}
+        return np.array([numbers[row] for row in rows])
 
     @property
     def checksum(self) -> str:

@@ -86,6 +86,12 @@ def test_sparse_points_are_split_searched_and_weighted():
     assert judged.scores["learned kernel"] == pytest.approx(dense.scores["learned kernel"])
     searched = [MKLClassifierCV(KERNELS, Cs=[0.1, 1.0], cv=3).fit(Z, Y) for Z in (A, X)]
     assert searched[0].scores_.tolist() == searched[1].scores_.tolist()
+    given = A.copy()
+    model = MKLClassifier(KERNELS).fit(sp.csr_array((A.data, A.indices, A.indptr)), Y)
+    order = RNG.permutation(60)
+    values = model.decision_function(A)
+    close(MKLClassifier(KERNELS).fit(A[order], Y[order]).decision_function(A), values)
+    assert (given != A).nnz == 0
     twice, chosen = (
         np.where(np.arange(60) % 3, 1.0, 2.0),
         np.repeat(np.arange(60), 1 + (np.arange(60) % 3 == 0)),
