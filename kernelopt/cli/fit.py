@@ -54,7 +54,7 @@ def add_options(parser: Parser) -> None:
     )
     add("--kernels", nargs="+", metavar="KERNEL", help=kernels)
     add("--p", type=float, help="exponent of the ball of weights, 1 to inf (default 4/3)")
-    add("--C", type=float, help="weight of the loss of each row (default 1)")
+    add("--C", type=float, help="weight of the loss of each row (default: chosen by leave-one-out)")
     add("--loss", choices=LOSSES, help="default by the task")
     errors = "errors that a regression tolerates, in standard deviations (default 0.1)"
     add("--epsilon", type=float, help=errors)

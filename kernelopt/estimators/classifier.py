@@ -11,7 +11,7 @@ import numpy as np
 from kernelopt.errors import ParameterError
 from kernelopt.estimators.fitting import one_call
 from kernelopt.estimators.labels import MachineClassifier, classes_of, signs, warn_of_targets
-from kernelopt.estimators.mkl import MKLEstimator, Prepared, Task
+from kernelopt.estimators.mkl import MKLEstimator, Prepared, Task, own_C
 from kernelopt.estimators.samples import distinct, positive_weights
 from kernelopt.losses import Loss, hinge, logistic, squared_hinge
 from kernelopt.validation import Array, exponent, one_of, positive, shown
@@ -41,17 +41,21 @@ class MKLClassifier(MachineClassifier, MKLEstimator):
     kernels : None, kernel, list of kernels, or dict from name to kernel, default None
         A kernel is a `kernelopt.Kernel`, a text such as "gaussian(0.5)", or a function of two arrays of
         points. In a list it may be a triple (name, kernel, columns), as in a ColumnTransformer. None stands
-        for the default kernels: Gaussian kernels of seven widths around the median distance and
-        polynomials of degree 1, 2 and 3, on standardised columns. The name of such a Gaussian kernel, as
-        "gaussian(0.5 median)", stands for it alone. Other kernels see the columns as they are:
-        put a StandardScaler before them where units differ. Where samples are strings, these are kernels of
-        strings, such as ``[kernelopt.spectrum(2), kernelopt.spectrum(3)]``. "precomputed" says that X is a
-        kernel matrix, or several, and no points; without it a stack, a list and a dict of matrices are taken
-        for kernels too. Where X is sparse, kernels are functions of x'z or \|x - z\|^2, and must be given.
+        for the default kernels: Gaussian kernels of 0.6 and 1.2 median distances and polynomials of degree 1
+        and 2, on standardised columns; columns of one range, such as pixels, keep their common unit. The
+        name of such a Gaussian kernel with any number, as "gaussian(0.5 median)", stands for it alone. Other
+        kernels see the columns as they are: put a StandardScaler before them where units differ. Where
+        samples are strings, these are kernels of strings, such as
+        ``[kernelopt.spectrum(2), kernelopt.spectrum(3)]``. "precomputed" says that X is a kernel matrix, or
+        several, and no points; without it a stack, a list and a dict of matrices are taken for kernels too.
+        Where X is sparse, kernels are functions of x'z or \|x - z\|^2, and must be given.
     p : float in [1, inf], default 4/3
         Weights are sparser for smaller p; for inf all are one. `kernelopt.estimators.P_GRID` are customary.
-    C : float > 0, default 1.0
-        Weight of the loss of each sample. `kernelopt.estimators.C_GRID` are customary.
+    C : float > 0 or "loo", default "loo"
+        Weight of the loss of each sample. `kernelopt.estimators.C_GRID` are customary. "loo" is a choice
+        from 0.001 to 1000 in half powers of ten: the smallest C whose leave-one-out values, of kernel ridge
+        regression at equal weights of the kernels, are as good as the best up to one standard error. The
+        values have a closed form. Their number is at most 500: of more samples 500 are drawn.
     loss : "hinge", "squared_hinge" or "logistic", default "hinge"
     multiclass : "shared" or "per-class", default "shared"
         For more than two classes: the k machines of one class against the rest have the same weights, which
@@ -69,11 +73,15 @@ class MKLClassifier(MachineClassifier, MKLEstimator):
         Seconds of the call.
     verbose : bool, default False
     random_state : int, Generator or None, default 0
-        The seed of the points that determine the median distance, where there are more than 1000.
+        The seed of the points that determine the median distance, where there are more than 1000, and of
+        those that determine C, where there are more than 500.
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
+    C_ : float
+        The C of the problem. For "loo" and a loss other than the squared ones it is scaled, so that the
+        slopes of the losses agree at the size of the leave-one-out residuals.
     weights_ : array of shape (m,), or (n_classes, m) for "per-class" and more than two classes
         The weights theta of the normalised kernels.
     weights_unique_ : bool or None, or tuple of them
@@ -115,7 +123,7 @@ class MKLClassifier(MachineClassifier, MKLEstimator):
 
     fitted_forms = MKLEstimator.fitted_forms | {"classes_": Any}
 
-    C: float = 1.0
+    C: float | str = "loo"
     loss: str = "hinge"
     multiclass: str = "shared"
     class_weight: Any = None
@@ -153,14 +161,14 @@ class MKLClassifier(MachineClassifier, MKLEstimator):
         LabelWarning
             If y holds more than ten different numbers with fewer than ten samples each, on average.
         """
-        C = positive(self.C, "C")
         grams, tasks, shared = self.prepare(X, y, sample_weight)
         warn_of_targets(self.classes_, np.asarray(y).shape[0], self)
-        self.learn(grams, tasks(C), shared=shared)
+        self.learn(grams, tasks(self.C_), shared=shared)
         return self
 
     def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Prepared:
         exponent(self.p)
+        C = own_C(self)
         loss = LOSSES[one_of(self.loss, "loss", LOSSES)]
         one_of(self.multiclass, "multiclass", ("shared", "per-class"))
         samples = self.read_training(X)
@@ -176,6 +184,7 @@ class MKLClassifier(MachineClassifier, MKLEstimator):
 
         self.keep_labels([*labels, weights])
         grams = self.fit_kernels(samples, rows, weights)
+        self.keep_C(C, grams, tasks(1.0), factors * weights, self.loss)
         return grams, tasks, len(labels) == 1 or self.multiclass == "shared"
 
 

@@ -154,10 +154,14 @@ def compared(kernel: Kernel, columns: tuple[int, ...]) -> Iterator[tuple[int, ..
         yield columns
 
 
-WIDTHS = tuple(2.0**k for k in range(-3, 4))
-"""Widths of the default Gaussian kernels, as multiples of the median distance."""
+WIDTHS = (0.6, 1.2)
+"""Widths of the default Gaussian kernels, as multiples of the median distance, by `benchmarks/defaults.py`.
 
-DEGREES = (1, 2, 3)
+Narrower ones fit noise, and the weights of a learned kernel do not refuse them: they minimise a norm, not the
+error at new points.
+"""
+
+DEGREES = (1, 2)
 """Degrees of the default polynomial kernels; the first is linear."""
 
 MEDIAN_POINTS = 1000
@@ -193,7 +197,10 @@ class Block:
 
 
 def standardised(X: Array, columns: tuple[int, ...], weights: Array, names: Sequence[str] | None) -> Block:
-    """Return the columns that are not constant, in units in which a point has mean square one."""
+    """Return the columns that are not constant, in units in which a point has mean square one.
+
+    Each column is divided by its own standard deviation, or all by one number where they `share_a_range`.
+    """
     X = X[:, columns]
     origin, spread = means_and_deviations(X, weights)
     varies = spread > 0
@@ -204,7 +211,20 @@ def standardised(X: Array, columns: tuple[int, ...], weights: Array, names: Sequ
             f"columns {shown(where)} on {len(X)} points. Leave them out, or pass kernels with widths."
         )
     kept = tuple(c for c, v in zip(columns, varies, strict=True) if v)
-    return Block(kept, origin[varies], spread[varies] * np.sqrt(varies.sum()))
+    spread = spread[varies]
+    common = share_a_range(X[:, varies])
+    unit = np.full(len(kept), np.linalg.norm(spread)) if common else spread * np.sqrt(len(kept))
+    return Block(kept, origin[varies], unit)
+
+
+def share_a_range(X: Array) -> bool:
+    """Whether more than half of the columns reach both the smallest and the largest number of all.
+
+    So do pixels, ratings, and columns that were scaled to one range. They have one unit: a column that varies
+    less says less, and its own deviation as a unit would make noise of it.
+    """
+    reach = (X.min(axis=0) == X.min()) & (X.max(axis=0) == X.max())
+    return bool(2 * reach.sum() > reach.size)
 
 
 def is_default(kernel: Any) -> bool:

@@ -179,9 +179,11 @@ def fit_dictionary(
     Notes
     -----
     The default kernels see standardised columns x: minus the mean, divided by the standard deviation and by
-    the root of the number of columns. Columns that are constant are left out. With the median s of the
-    distances between different points they are the Gaussian kernels of widths s/8, s/4, ..., 8s and
-    the polynomials (x'z + 1)^k of degrees k = 1, 2, 3.
+    the root of the number of columns. Where more than half of the columns reach both the smallest and the
+    largest number of all columns, as pixels do, they have one unit, and all are divided by the same number.
+    Either way the mean of x'x is one. Columns that are constant are left out. With the median s of the
+    distances between different points they are the Gaussian kernels of widths 0.6 s and 1.2 s, and
+    the polynomials (x'z + 1)^k of degrees k = 1, 2.
 
     Examples
     --------
@@ -192,8 +194,8 @@ def fit_dictionary(
     ('first', 'all')
     >>> fit_dictionary([("height", "linear()", "b")], X, ["a", "b"]).kernels
     (on_columns(kernel=linear(), columns=(1,)),)
-    >>> fit_dictionary(None, X).names[2:4]
-    ('gaussian(0.5 median)', 'gaussian(1 median)')
+    >>> fit_dictionary(None, X).names
+    ('gaussian(0.6 median)', 'gaussian(1.2 median)', 'polynomial(1)', 'polynomial(2)')
     """
     entries = list(kernel_triples(kernels))
     given = [name for name, _, _ in entries if name is not None]

@@ -120,7 +120,7 @@ def refuse_other_data(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
 
 def labels_and_loss(model: Any, y: Any, weights: Array) -> tuple[list[Array], Loss]:
     """Return the labels or scaled targets of each machine, and the loss with a C for each sample."""
-    each = getattr(model, "C_", model.C) * weights
+    each = model.C_ * weights
     if is_classifier(model):
         numbers = np.searchsorted(model.classes_, y)
         each = each * class_factors(model.class_weight, model.classes_, numbers, weights)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 from kernelopt.certificates import Certificate
 from kernelopt.estimators.base import KernelEstimator, centred, centring_shift
 from kernelopt.estimators.columns import means_and_deviations
+from kernelopt.estimators.default_c import leave_one_out_C
 from kernelopt.estimators.features import KernelFeaturesMixin
 from kernelopt.estimators.fitting import one_call, running_fit
 from kernelopt.estimators.kernels import forget_matrices
@@ -50,13 +51,15 @@ class MKLEstimator(KernelFeaturesMixin, KernelEstimator):
     tol: float = 1e-3
     verbose: bool = False
 
+    fitted_forms = KernelEstimator.fitted_forms | {"C_": float}
+
     @abstractmethod
     def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Prepared:
         """Read the arguments of `fit`, and return what states its problem."""
 
     def stated(self, X: Any, y: Any = None, **data: Any) -> list[cp.Problem]:
         grams, tasks, shared = self.prepare(X, y, **data)
-        each = tasks(getattr(self, "C_", getattr(self, "C", 1.0)))
+        each = tasks(self.C_)
         used = used_for(grams, each)
         return [self.problem(used, group) for group in groups(each, shared)]
 
@@ -77,6 +80,14 @@ class MKLEstimator(KernelFeaturesMixin, KernelEstimator):
         Their shapes are (n, k), (k, n_support) and (k,), and f has no intercept in it.
         """
         return self.machine_values(X)[self._rows] - self.intercept_, self.dual_coef_, self.intercept_
+
+    def keep_C(self, C: Any, grams: Grams, tasks: Sequence[Task], weights: Array, loss: str) -> None:
+        """Set `C_` to C, which is a number or "loo", for tasks at C = 1; see `own_C`."""
+        if C == "loo":
+            targets = [y for y, _ in tasks if y is not None]
+            self.C_ = leave_one_out_C(grams, targets, weights, self.p, loss, self.random_state)
+        elif C is not None:
+            self.C_ = C
 
     def learn(self, grams: Grams, tasks: Sequence[Task], *, shared: bool) -> None:
         """Learn one machine for each task, with common weights or with weights for each, and keep them.
@@ -154,6 +165,15 @@ def used_for(grams: Grams, tasks: Sequence[Task]) -> Grams:
     return centred(grams) if all(loss.default_bias for _, loss in tasks) else grams
 
 
+def own_C(estimator: Any) -> Any:
+    """Return the parameter C after a check: a number or "loo". A search has none, and None is returned."""
+    if "C" not in estimator.get_params(deep=False):
+        return None
+    return (
+        estimator.C if isinstance(estimator.C, str) and estimator.C == "loo" else positive(estimator.C, "C")
+    )
+
+
 TARGET_LOSSES = ("epsilon_insensitive", "squared")
 
 
@@ -174,11 +194,11 @@ class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
     ----------
     kernels, p, normalize, method, tol, time_limit, verbose, random_state
         As for `MKLClassifier`.
-    C : float > 0, default 1.0
-        Weight of the loss of each sample.
-    loss : "epsilon_insensitive" or "squared", default "epsilon_insensitive"
-        (\|f - y\| - epsilon)_+, of support vector regression, or (f - y)^2 / 2, of kernel ridge regression
-        with ridge 1/C.
+    C : float > 0 or "loo", default "loo"
+        Weight of the loss of each sample, or its choice by leave-one-out values, as for `MKLClassifier`.
+    loss : "squared" or "epsilon_insensitive", default "squared"
+        (f - y)^2 / 2, of kernel ridge regression with ridge 1/C, or (\|f - y\| - epsilon)_+, of support
+        vector regression, which outliers change less and which needs fewer samples for predictions.
     epsilon : float >= 0, default 0.1
         Half width of the tube in which a deviation costs nothing.
     target_scale : "standard" or "none", default "standard"
@@ -191,6 +211,8 @@ class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
 
     Attributes
     ----------
+    C_ : float
+        The C of the problem.
     weights_ : array of shape (m,), or (k, m) for "per-target" and k > 1 targets
         The weights theta of the normalised kernels.
     dual_coef_ : array of shape (k, n_support)
@@ -207,11 +229,11 @@ class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
     >>> import numpy as np
     >>> from kernelopt.estimators import MKLRegressor
     >>> X = np.linspace(0, 3, 40)[:, None]
-    >>> model = MKLRegressor(C=10.0).fit(X, 100 * np.sin(X.ravel()))
+    >>> model = MKLRegressor().fit(X, 100 * np.sin(X.ravel()))
+    >>> model.C_, round(model.score(X, 100 * np.sin(X.ravel())), 3)
+    (1000.0, 1.0)
     >>> MKLRegressor().fit(X, np.hstack([np.sin(X), X**2])).predict(X).shape
     (40, 2)
-    >>> round(model.score(X, 100 * np.sin(X.ravel())), 3)
-    0.994
     """
 
     fitted_forms = MKLEstimator.fitted_forms | {
@@ -219,8 +241,8 @@ class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
         "target_unit_": float | Annotated[Array, "k"],
     }
 
-    C: float = 1.0
-    loss: str = "epsilon_insensitive"
+    C: float | str = "loo"
+    loss: str = "squared"
     epsilon: float = 0.1
     target_scale: str = "standard"
     multioutput: str = "shared"
@@ -246,13 +268,13 @@ class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
         InputError
             If an argument is wrong; its subclass says what.
         """
-        C = positive(self.C, "C")
         grams, tasks, shared = self.prepare(X, y, sample_weight)
-        self.learn(grams, tasks(C), shared=shared)
+        self.learn(grams, tasks(self.C_), shared=shared)
         return self
 
     def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Prepared:
         exponent(self.p)
+        C = own_C(self)
         epsilon = positive(self.epsilon, "epsilon", allow_zero=True)
         one_of(self.loss, "loss", TARGET_LOSSES)
         one_of(self.target_scale, "target_scale", ("standard", "none"))
@@ -272,8 +294,9 @@ class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
             return [((t - mean) / unit, loss) for t, (mean, unit) in zip(targets, scales, strict=True)]
 
         self.keep_labels([*targets, weights])
-        shared = len(targets) == 1 or self.multioutput == "shared"
-        return self.fit_kernels(samples, rows, weights), tasks, shared
+        grams = self.fit_kernels(samples, rows, weights)
+        self.keep_C(C, grams, tasks(1.0), weights, self.loss)
+        return grams, tasks, len(targets) == 1 or self.multioutput == "shared"
 
     def keep_machines(self, alpha: Array, intercept: Array, weights: Array) -> None:
         unit = self.target_unit_

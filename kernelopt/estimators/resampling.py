@@ -248,12 +248,10 @@ def refuse_weights(weights: Array, fitted: Any) -> None:
 
 
 def at_fixed_C(model: Any, fitted: Any) -> Any:
-    """Return a model with the C that its fitted estimator has chosen, or as it is without a choice."""
+    """Return a model with the C of its fitted estimator, which may have chosen it."""
     before, learner = parts_of(model, "stability")
-    if not hasattr(fitted, "C_"):
-        return model
     kind: Any = MKLClassifier if is_classifier(learner) else MKLRegressor
-    shared = learner.get_params(deep=False).keys() & signature(kind).parameters.keys()
+    shared = learner.get_params(deep=False).keys() & signature(kind).parameters.keys() - {"C"}
     fixed = kind(C=fitted.C_, **{name: getattr(learner, name) for name in shared})
     return fixed if before is None else make_pipeline(before, fixed)
 

@@ -43,7 +43,7 @@ def test_sample_weights_are_factors_of_C():
     X, y = scaled(load_breast_cancer, 120)
     weights = np.random.default_rng(1).uniform(0.2, 3.0, len(y))
     weights[::7] = 0.0
-    ours = MKLClassifier(**ONE).fit(X, y, sample_weight=weights)
+    ours = MKLClassifier(**ONE, C=1.0).fit(X, y, sample_weight=weights)
     theirs = SVC(gamma=GAMMA, tol=1e-10).fit(X, y, sample_weight=weights)
     agree(ours.decision_function(X), theirs.decision_function(X))
     assert not set(ours.support_) & set(range(0, len(y), 7))
@@ -51,7 +51,7 @@ def test_sample_weights_are_factors_of_C():
 
 def test_support_points_and_dual_variables():
     X, y = scaled(load_breast_cancer, 120)
-    ours = MKLClassifier(**ONE).fit(X, y)
+    ours = MKLClassifier(**ONE, C=1.0).fit(X, y)
     kernel = rbf_kernel(X, X[ours.support_], gamma=GAMMA)
     agree(kernel @ ours.dual_coef_[0] + ours.intercept_[0], ours.decision_function(X))
     assert (np.sign(ours.dual_coef_[0]) == np.where(y[ours.support_] == 1, 1, -1)).all()
@@ -61,7 +61,7 @@ def test_support_points_and_dual_variables():
 def test_several_classes_are_one_against_the_rest():
     X, y = scaled(load_wine, 100)
     names = np.array(["red", "rose", "white"])[y]
-    ours = MKLClassifier(**ONE, multiclass="per-class").fit(X, names)
+    ours = MKLClassifier(**ONE, C=1.0, multiclass="per-class").fit(X, names)
     assert ours.classes_.tolist() == ["red", "rose", "white"]
     for k, name in enumerate(ours.classes_):
         theirs = SVC(gamma=GAMMA, tol=1e-10).fit(X, names == name)
@@ -70,10 +70,11 @@ def test_several_classes_are_one_against_the_rest():
 
 def test_regression():
     X, y = scaled(load_diabetes, 120)
-    ours = MKLRegressor(**ONE, C=10.0, epsilon=5.0, target_scale="none").fit(X, y)
+    tube = {"loss": "epsilon_insensitive", "C": 10.0}
+    ours = MKLRegressor(**ONE, **tube, epsilon=5.0, target_scale="none").fit(X, y)
     agree(ours.predict(X), SVR(gamma=GAMMA, C=10.0, epsilon=5.0, tol=1e-9).fit(X, y).predict(X))
     mean, unit = y.mean(), y.std()
-    ours = MKLRegressor(**ONE, C=10.0, epsilon=0.1).fit(X, y)
+    ours = MKLRegressor(**ONE, **tube, epsilon=0.1).fit(X, y)
     theirs = SVR(gamma=GAMMA, C=10.0, epsilon=0.1, tol=1e-9).fit(X, (y - mean) / unit)
     agree(ours.predict(X), unit * theirs.predict(X) + mean)
 
@@ -82,7 +83,8 @@ def test_constant_targets_are_predicted_at_no_loss():
     X, _ = scaled(load_diabetes, 30)
     weights = np.random.default_rng(0).uniform(size=30)  # their mean of equal numbers is off by a rounding
     for y, options in (
-        (np.full(30, 0.1), {}), (np.full(30, 0.1), {"loss": "squared"}), (np.full(30, 3.7), {"epsilon": 0.0}),
+        (np.full(30, 0.1), {}), (np.full(30, 0.1), {"loss": "epsilon_insensitive"}),
+        (np.full(30, 3.7), {"loss": "epsilon_insensitive", "epsilon": 0.0}),
         (np.zeros(30), {"target_scale": "none"}), (np.zeros(30), {"p": 1.0}),
     ):  # fmt: skip
         model = MKLRegressor(["gaussian(3.0)", "linear()"], **options).fit(X, y, sample_weight=weights)

@@ -25,14 +25,29 @@ def test_default_kernels_do_not_depend_on_the_units_of_the_columns():
     assert np.allclose(Z, second.points(7 * X - 3))
     assert (Z**2).sum(axis=1).mean() == pytest.approx(1)  # the mean square of a standardised point
     median = np.median(pdist(Z))
-    widths = [k.width for k in first.kernels[:7]]
-    assert widths == pytest.approx([median * 2.0**k for k in range(-3, 4)], rel=1e-2)
-    assert first.kernels[7:] == (ko.polynomial(1), ko.polynomial(2), ko.polynomial(3))
+    widths = [k.width for k in first.kernels[:2]]
+    assert widths == pytest.approx([0.6 * median, 1.2 * median], rel=1e-2)
+    assert first.kernels[2:] == (ko.polynomial(1), ko.polynomial(2))
+
+
+def test_columns_of_one_range_keep_their_common_unit():
+    """So a pixel that is nearly always dark does not count as much as one that varies."""
+    pixels = np.random.default_rng(3).integers(0, 17, size=(60, 5)).astype(float)
+    pixels[:, 4] = 0
+    pixels[7, 4] = 1  # fewer than half of the columns may stay inside of the range
+    pixels[:2, :4] = [[0.0] * 4, [16.0] * 4]
+    Z = fit_dictionary(None, pixels).points(pixels)
+    unit = np.sqrt(pixels.var(axis=0).sum())
+    assert np.allclose(Z, (pixels - pixels.mean(axis=0)) / unit)
+    assert (Z**2).sum(axis=1).mean() == pytest.approx(1)
+    assert np.allclose(fit_dictionary(None, 3 - 2 * pixels).points(3 - 2 * pixels), -Z)
+    other = pixels * [1, 1, 1, 2, 2]  # two of five columns reach the largest number, all the smallest
+    assert np.allclose(fit_dictionary(None, other).points(other).std(axis=0), 1 / np.sqrt(5))
 
 
 def test_median_is_of_a_sample_where_there_are_many_points():
     large = np.random.default_rng(1).normal(size=(3000, 2))
-    first, again, other = (fit_dictionary(None, large, random_state=s).kernels[3].width for s in (0, 0, 1))
+    first, again, other = (fit_dictionary(None, large, random_state=s).kernels[1].width for s in (0, 0, 1))
     assert first == again
     assert first == pytest.approx(other, rel=0.05)
     assert first != other
@@ -80,7 +95,7 @@ def test_columns_of_other_scales_are_named_unless_the_kernel_reads_one_alone():
 def test_triples_have_names_and_columns():
     kernels = [("a", "gaussian(2.0)", "height"), ("b", ko.linear(), [0, "income"]), ("c", None, slice(1, 3))]
     found = fit_dictionary(kernels, X, NAMES)
-    assert found.names[:3] == ("a", "b", "c: gaussian(0.125 median)")
+    assert found.names[:3] == ("a", "b", "c: gaussian(0.6 median)")
     Z = found.points(X)
     assert np.allclose(found.kernels[0](Z), ko.gaussian(2.0)(X[:, [1]]))
     assert np.allclose(found.kernels[1](Z), ko.linear()(X[:, [0, 3]]))
@@ -103,17 +118,17 @@ def test_names(kernels, names):
 
 def test_names_of_default_gaussian_kernels_stand_for_them():
     full = fit_dictionary(None, X)
-    alone = fit_dictionary("gaussian(0.5 median)", X)
-    assert (alone.kernels, alone.names) == (full.kernels[2:3], full.names[2:3])
+    alone = fit_dictionary("gaussian(0.6 median)", X)
+    assert (alone.kernels, alone.names) == (full.kernels[:1], full.names[:1])
     assert (alone.points(X) == full.points(X)).all()
-    entries = ["linear()", full.names[3], ("own", " gaussian( 1e-1 median ) ", [0, 2]), full.names[2], None]
+    entries = ["linear()", full.names[1], ("own", " gaussian( 1e-1 median ) ", [0, 2]), full.names[0], None]
     found, part = fit_dictionary(entries, X / X.std(axis=0)), fit_dictionary(None, X[:, [0, 2]])
-    again = [f"{name} (2)" if name in full.names[2:4] else name for name in full.names]
-    assert found.names == ("linear()", full.names[3], "own", full.names[2], *again)
+    again = [f"{name} (2)" if name in full.names[:2] else name for name in full.names]
+    assert found.names == ("linear()", full.names[1], "own", full.names[0], *again)
     Z, P = found.points(X / X.std(axis=0)), part.points(X[:, [0, 2]])
     assert Z.shape == (len(X), 4 + 4 + 2)  # kernels of the same columns share them
-    width = part.kernels[3].width
-    assert np.allclose(found.kernels[1](Z), full.kernels[3](full.points(X)))
+    width = part.kernels[0].width / 0.6
+    assert np.allclose(found.kernels[1](Z), full.kernels[1](full.points(X)))
     assert np.allclose(found.kernels[2](Z), ko.gaussian(0.1 * width)(P))
     assert np.allclose(found.kernels[-1](Z), full.kernels[-1](full.points(X)))
     two = fit_dictionary(list(full.names[:2]), X)

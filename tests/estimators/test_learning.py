@@ -63,8 +63,8 @@ def test_cvxpy_does_not_ask_to_vectorise_what_the_estimator_has_written():
 
 def test_shared_weights_minimise_the_sum_of_the_risks(wine):
     X, y = wine
-    shared = MKLClassifier(KERNELS, p=2, tol=1e-5).fit(X, y)
-    own = MKLClassifier(KERNELS, p=2, tol=1e-5, multiclass="per-class").fit(X, y)
+    shared = MKLClassifier(KERNELS, C=1.0, p=2, tol=1e-5).fit(X, y)
+    own = MKLClassifier(KERNELS, C=1.0, p=2, tol=1e-5, multiclass="per-class").fit(X, y)
     grams = ko.Grams.from_kernels(KERNELS, X).normalize("multiplicative")
     solution = ko.solve(problem(grams, [np.where(y == k, 1.0, -1.0) for k in range(3)], 1.0, 2), "exact")
     assert shared.weights_.shape == (4,) and shared.weights_unique_ is True

@@ -144,7 +144,7 @@ def test_several_classes_chosen_C_stacks_and_weights_of_zero():
     np.testing.assert_allclose(found[weights == 0], given.predict(stack)[weights == 0])
     rest = np.flatnonzero(weights)
     K = given.kernel(stack[rest])
-    np.testing.assert_allclose(found[rest], by_equations(K, A[rest, 0], 1.0 * weights[rest]))
+    np.testing.assert_allclose(found[rest], by_equations(K, A[rest, 0], given.C_ * weights[rest]))
     search = MKLRegressorCV(KERNELS, Cs=[0.1], cv=2, loss="squared").fit(A, A[:, 0])
     direct = MKLRegressor(KERNELS, C=0.1, loss="squared").fit(A, A[:, 0])
     np.testing.assert_allclose(leave_one_out(search, A, A[:, 0]), leave_one_out(direct, A, A[:, 0]))

@@ -131,9 +131,14 @@ class Interleaved(BallMethod):
     def cost(self, match: BallProblem) -> Cost:
         # Measured: for p > 1 about nine passes over the entries, and some chunks at the start. For p = 1 the
         # weights of the unused kernels vanish slowly, one after the other. A chunk takes 0.25 ms, and reads
-        # its rows twice: for its block of the kernel, and for the update of the images.
+        # its rows twice: for its block of the kernel, and for the update of the images. Without bounds of the
+        # dual variables, as of the squared loss, the condition number counts: measured, a thirtieth of the
+        # trace of a kernel over the curvature, at C from 1 to 1000 and n from 200 to 800.
         m, n = match.reach.size, match.y.size
         chunks = 25 + 9 * n / self.chunk if match.p > 1 else 50 * m
+        curve = match.loss.curve(match.y)
+        if np.isinf(curve.lower).all() and np.isinf(curve.upper).all() and curve.curvature.all():
+            chunks += float((match.reach * match.grams.traces).mean() / curve.curvature.mean()) / 30
         return ball_cost(match, chunks, 2.5e-4, rows=2 * min(self.chunk, n))
 
     def minimise(self, read: BallProblem, control: Control, w: Array, alpha: Array | None) -> None:
