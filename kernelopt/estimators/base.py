@@ -1,8 +1,8 @@
 """What the estimators share: reading samples, kernels and weights, and the learned machines.
 
-`fit` of an estimator reads its samples by `read_training`, chooses kernels by `fit_kernels`, writes its
+`fit` of an estimator reads its samples by `_read_training`, chooses kernels by `_fit_kernels`, writes its
 problem in the language with the `Grams` that this returns, solves it, and hands the result to
-`keep_solutions` and `keep_machines`. New samples go through `machine_values` or `kernel_at`.
+`_keep_solutions` and `_keep_machines`. New samples go through `_machine_values` or `_kernel_at`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         Those of the solution; tuples where there are several, but the largest gap and number of iterations.
     """
 
-    fitted_forms: ClassVar[dict[str, Any]] = {
+    _fitted_forms: ClassVar[dict[str, Any]] = {
         "_checksum": Digest,
         "_rows": Annotated[Index, "n"],
         "intercept_": Annotated[Array, "k"],
@@ -86,7 +86,7 @@ class KernelEstimator(SavedMixin, BaseEstimator):
     time_limit: float | None = None
     random_state: Any = 0
 
-    def read_training(self, X: Any) -> Array | KernelStack | SparsePoints:
+    def _read_training(self, X: Any) -> Array | KernelStack | SparsePoints:
         """Return the training samples after a check, and set `n_features_in_` and `feature_names_in_`.
 
         Parameters
@@ -98,12 +98,12 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         array of shape (n, d), array of n strings, KernelStack, or SparsePoints
             All are indexed by sample.
         """
-        if self.kernels_are_given and getattr(X, "ndim", None) == 2 and not isinstance(X, KernelStack):
+        if self._kernels_are_given and getattr(X, "ndim", None) == 2 and not isinstance(X, KernelStack):
             X = [X]
         if isinstance(X, SparsePoints) or issparse(X):
             return self._sparse_points(X, reset=True)
         if is_stack(X):
-            if self.kernels is not None and not self.kernels_are_given:
+            if self.kernels is not None and not self._kernels_are_given:
                 raise ParameterError(
                     "kernels must be None for precomputed kernels, got both a stack and kernels="
                     f"{shown(self.kernels)}. Leave the kernels out, or pass points."
@@ -113,7 +113,7 @@ class KernelEstimator(SavedMixin, BaseEstimator):
                 raise InputError("fit must receive at least one sample, got an empty KernelStack. Add some.")
             self._forget_columns()
             return stack
-        if self.kernels_are_given:
+        if self._kernels_are_given:
             raise InputError(
                 f"X must hold kernels for kernels='precomputed', got {shown(X)}. Pass an array of shape "
                 "(n, n) or (m, n, n), a list or a dict of matrices, or a KernelStack."
@@ -127,14 +127,14 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         return points
 
     @property
-    def kernels_are_given(self) -> bool:
+    def _kernels_are_given(self) -> bool:
         """Whether samples are kernels by the parameter `kernels`; without it they may be a stack too."""
         return isinstance(self.kernels, str) and self.kernels == "precomputed"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernels_are_given
-        tags.input_tags.sparse = self.kernels is not None and not self.kernels_are_given
+        tags.input_tags.pairwise = self._kernels_are_given
+        tags.input_tags.sparse = self.kernels is not None and not self._kernels_are_given
         return tags
 
     def _forget_columns(self) -> None:
@@ -142,7 +142,7 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
 
-    def fit_kernels(
+    def _fit_kernels(
         self,
         samples: Array | KernelStack | SparsePoints,
         rows: Index | None = None,
@@ -153,7 +153,7 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         Parameters
         ----------
         samples : array of shape (n, d), array of n strings, or KernelStack
-            What `read_training` returns.
+            What `_read_training` returns.
         rows : array of shape (n_used,), optional
             The samples of the problem; all by default.
         weights : array of shape (n_used,), optional
@@ -183,11 +183,11 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         self.kernel_names_, self._checksum = self._trained.names, samples_checksum(samples)
         return grams
 
-    def read_new(self, X: Any) -> Any:
+    def _read_new(self, X: Any) -> Any:
         """Check samples that come after the training, and return them as `TrainedKernels.at` takes them."""
         check_is_fitted(self)
         if isinstance(self._trained, StackKernels):
-            if self.kernels_are_given and getattr(X, "ndim", None) == 2 and not isinstance(X, KernelStack):
+            if self._kernels_are_given and getattr(X, "ndim", None) == 2 and not isinstance(X, KernelStack):
                 X = [X]
             if not is_stack(X):
                 raise InputError(
@@ -219,7 +219,7 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         validate_data(self, X, reset=reset, skip_check_array=True)  # the number and names of columns
         return points
 
-    def keep_machines(self, alpha: Array, intercept: Array, weights: Array) -> None:
+    def _keep_machines(self, alpha: Array, intercept: Array, weights: Array) -> None:
         """Keep the dual variables, the intercepts and the weights on the samples of the problem.
 
         Parameters
@@ -233,25 +233,25 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         self.support_, self.dual_coef_ = self._rows[support], alpha[:, support]
         self._trained = self._trained.only(support)
 
-    def read_classes(self, X: Any, y: Any, most: int | None = None) -> tuple[Any, list[Array]]:
+    def _read_classes(self, X: Any, y: Any, most: int | None = None) -> tuple[Any, list[Array]]:
         """Return the training samples, and the labels -1 and +1 of each class; see `signs`."""
-        samples = self.read_training(X)
+        samples = self._read_training(X)
         self.classes_, numbers = classes_of(y, samples, self, most=most)
-        return samples, self.keep_labels(signs(numbers, self.classes_))
+        return samples, self._keep_labels(signs(numbers, self.classes_))
 
-    def fit_formulation(self, X: Any, y: Any, **data: Any) -> tuple[Grams, list[Array], Solution]:
+    def _fit_formulation(self, X: Any, y: Any, **data: Any) -> tuple[Grams, list[Array], Solution]:
         """Solve the problem of these data; return its kernels, its labels or targets, and its solution."""
-        grams, labels = self.problem_data(X, y, **data)
-        solution = self.solve(self.formulated(grams, labels))
-        self.keep_solutions([solution])
+        grams, labels = self._problem_data(X, y, **data)
+        solution = self._solve(self._formulated(grams, labels))
+        self._keep_solutions([solution])
         return grams, labels, solution
 
-    def solve(self, problem: Formulation | cp.Problem, **options: Any) -> Solution:
+    def _solve(self, problem: Formulation | cp.Problem, **options: Any) -> Solution:
         """Return the certified solution of a problem, in the time that the running `fit` has for it."""
         run = partial(solve, problem) if isinstance(problem, cp.Problem) else problem.solve
         return run(self.method, tol=self.tol, time_limit=limit_of_solve(self.time_limit), **options)
 
-    def keep_solutions(self, solutions: Sequence[Solution]) -> None:
+    def _keep_solutions(self, solutions: Sequence[Solution]) -> None:
         """Keep the certified solutions of one problem, or of one problem for each class."""
         several = len(solutions) > 1
         self.solution_ = tuple(solutions) if several else solutions[0]
@@ -261,11 +261,11 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         self.dual_gap_ = max(solution.gap for solution in solutions)
         self.n_iter_ = max(solution.iterations or 0 for solution in solutions)
 
-    def kernel_at(self, X: Any) -> Array:
+    def _kernel_at(self, X: Any) -> Array:
         """Return the learned kernel between samples and the support points, shape (n_new, n_support)."""
-        return self._trained.at(self.read_new(X), self.weights_)
+        return self._trained.at(self._read_new(X), self.weights_)
 
-    def sum_of_functions(self, X: Any) -> Array:
+    def _sum_of_functions(self, X: Any) -> Array:
         """Return sum_m weights_m f_m + intercept at samples, shape (n_new,).
 
         There is one function f_m for each kernel, with its coefficients in the row m of `dual_coef_`.
@@ -273,19 +273,19 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         check_is_fitted(self)
         return np.asarray(np.sum(self._functions(X, np.diag(self.weights_)), axis=0) + self.intercept_[0])
 
-    def machine_values(self, X: Any) -> Array:
+    def _machine_values(self, X: Any) -> Array:
         """Return the values of the k machines at samples, shape (n_new, k).
 
         Kernels are evaluated at the support points, and only those with a weight that is not zero.
         """
         check_is_fitted(self)
         if self.weights_.ndim == 1:
-            return np.asarray(self.kernel_at(X) @ self.dual_coef_.T + self.intercept_)
+            return np.asarray(self._kernel_at(X) @ self.dual_coef_.T + self.intercept_)
         return np.stack(self._functions(X, self.weights_), axis=1) + self.intercept_
 
     def _functions(self, X: Any, weights: Array) -> list[Array]:
         """Return the functions of the rows of `dual_coef_` at samples, each with a row of weights."""
-        samples = self.read_new(X)
+        samples = self._read_new(X)
         return [
             self._trained.only(np.flatnonzero(alpha)).at(samples, row) @ alpha[alpha != 0]
             for row, alpha in zip(weights, self.dual_coef_, strict=True)

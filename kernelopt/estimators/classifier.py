@@ -121,7 +121,7 @@ class MKLClassifier(MachineClassifier, MKLEstimator):
     (['a', 'b', 'b', 'a'], [0.0, 1.0])
     """
 
-    fitted_forms = MKLEstimator.fitted_forms | {"classes_": Any}
+    _fitted_forms = MKLEstimator._fitted_forms | {"classes_": Any}
 
     C: float | str = "loo"
     loss: str = "hinge"
@@ -161,17 +161,17 @@ class MKLClassifier(MachineClassifier, MKLEstimator):
         LabelWarning
             If y holds more than ten different numbers with fewer than ten samples each, on average.
         """
-        grams, tasks, shared = self.prepare(X, y, sample_weight)
+        grams, tasks, shared = self._prepare(X, y, sample_weight)
         warn_of_targets(self.classes_, np.asarray(y).shape[0], self)
-        self.learn(grams, tasks(self.C_), shared=shared)
+        self._learn(grams, tasks(self.C_), shared=shared)
         return self
 
-    def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Prepared:
+    def _prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Prepared:
         exponent(self.p)
         C = own_C(self)
         loss = LOSSES[one_of(self.loss, "loss", LOSSES)]
         one_of(self.multiclass, "multiclass", ("shared", "per-class"))
-        samples = self.read_training(X)
+        samples = self._read_training(X)
         given = positive_weights(sample_weight, len(samples))
         self.classes_, numbers = classes_of(y, samples, self, weights=given)
         rows, weights = distinct(samples, numbers, given)
@@ -182,9 +182,9 @@ class MKLClassifier(MachineClassifier, MKLEstimator):
         def tasks(C: float) -> list[Task]:
             return [(each, loss(positive(C, "C") * factors * weights)) for each in labels]
 
-        self.keep_labels([*labels, weights])
-        grams = self.fit_kernels(samples, rows, weights)
-        self.keep_C(C, grams, tasks(1.0), factors * weights, self.loss)
+        self._keep_labels([*labels, weights])
+        grams = self._fit_kernels(samples, rows, weights)
+        self._keep_C(C, grams, tasks(1.0), factors * weights, self.loss)
         return grams, tasks, len(labels) == 1 or self.multiclass == "shared"
 
 

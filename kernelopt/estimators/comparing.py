@@ -223,14 +223,14 @@ def judged_split(model: Any, X: Any, y: Any, train: Index, test: Index, scoring:
         before = clone(before).fit(A, a)
         A, B = before.transform(A), before.transform(B)
     kernels = clone(learner)
-    samples = kernels.read_training(A)
-    grams = kernels.fit_kernels(samples)
+    samples = kernels._read_training(A)
+    grams = kernels._fit_kernels(samples)
     search = GridSearchCV(machine(kernel="precomputed"), {"C": Cs}, **options)
 
     def on_kernel(weights: Array, fitted: Any = None) -> tuple[Any, Any]:
         """Return the machine on a combination of the kernels, and the combination at the test samples."""
         fitted = search.fit(grams.combine(weights), a) if fitted is None else fitted
-        return fitted, kernels._trained.at(kernels.read_new(B), weights)
+        return fitted, kernels._trained.at(kernels._read_new(B), weights)
 
     def on_best() -> tuple[Any, Any]:
         searches = [clone(search).fit(K, a) for K in grams]

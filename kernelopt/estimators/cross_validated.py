@@ -70,7 +70,7 @@ class CrossValidatedMixin:
         ConvergenceWarning
             If the time limit ends before every C is scored on every split.
         """
-        samples, classes = self.read_training(X), is_classifier(self)
+        samples, classes = self._read_training(X), is_classifier(self)
         targets = read_labels(y, self) if classes else read_targets(y, self, several=True)
         check_consistent_length(samples, targets)
         if classes:
@@ -96,8 +96,8 @@ class CrossValidatedMixin:
         means = self.scores_.mean(axis=0)
         best = chosen(self.Cs_, means)
         self.C_, self.best_score_ = float(Cs[best]), float(means[best])
-        grams, tasks, shared = self.prepare(X, targets, weights)
-        self.learn(grams, tasks(self.C_), shared=shared)
+        grams, tasks, shared = self._prepare(X, targets, weights)
+        self._learn(grams, tasks(self.C_), shared=shared)
         return self
 
     def _in_turn(
@@ -137,12 +137,12 @@ class CrossValidatedMixin:
         each = [(self, limit, problems, data, y, weights, *split) for split in splits]
         return in_workers(scored_within, each, self.n_jobs, "scoring split")
 
-    def stated(self: Any, X: Any, y: Any = None, **data: Any) -> list[cp.Problem]:
+    def _stated(self: Any, X: Any, y: Any = None, **data: Any) -> list[cp.Problem]:
         scores = as_float_array(self.scores_, "scores_", ndim=2)
         self.Cs_ = self._values()[: scores.shape[1]]
         if scores.shape[1] != self.Cs_.size or self.C_ != self.Cs_[chosen(self.Cs_, scores.mean(axis=0))]:
-            raise self.changed("C_")
-        return MKLEstimator.stated(self, X, y, **data)
+            raise self._changed("C_")
+        return MKLEstimator._stated(self, X, y, **data)
 
     def _values(self) -> Array:
         """Return the values of C to try, in ascending order."""
@@ -153,8 +153,8 @@ class CrossValidatedMixin:
 
     def _scores(self: Any, X: Any, y: Any, weights: Array, train: Any, test: Any) -> Iterator[float]:
         """Yield the scores of a split, one for each C."""
-        grams, tasks, shared = self.prepare(_safe_indexing(X, train), y[train], weights[train])
-        path = self.learn_path(grams, map(tasks, self.Cs_.tolist()), shared=shared)
+        grams, tasks, shared = self._prepare(_safe_indexing(X, train), y[train], weights[train])
+        path = self._learn_path(grams, map(tasks, self.Cs_.tolist()), shared=shared)
         scorer = check_scoring(self, self.scoring)
         for fitted in path:
             score = scorer(fitted, _safe_indexing(X, test), y[test])
@@ -284,7 +284,7 @@ class MKLClassifierCV(CrossValidatedMixin, MKLClassifier):
     ((3, 3), True, True)
     """
 
-    fitted_forms = MKLClassifier.fitted_forms | SEARCHED
+    _fitted_forms = MKLClassifier._fitted_forms | SEARCHED
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -328,4 +328,4 @@ class MKLRegressorCV(CrossValidatedMixin, MKLRegressor):
     ((4, 3), 100.0)
     """
 
-    fitted_forms = MKLRegressor.fitted_forms | SEARCHED
+    _fitted_forms = MKLRegressor._fitted_forms | SEARCHED

@@ -45,11 +45,11 @@ class LearnedKernelMixin:
             If the model was fitted on a `KernelStack` and the samples are none of it.
         """
         check_is_fitted(self)
-        X = self.read_new(X)
+        X = self._read_new(X)
         weights = np.atleast_2d(self.weights_).sum(axis=0)
         if isinstance(self._trained, StackKernels):
             as_stack(X, "kernel")
-        other = moved(self._trained, X if Z is None else self.read_new(Z))
+        other = moved(self._trained, X if Z is None else self._read_new(Z))
         return np.asarray(other.at(X, weights))
 
 
@@ -77,7 +77,7 @@ class KernelFeaturesMixin(LearnedKernelMixin, ClassNamePrefixFeaturesOutMixin, T
             Where each class has weights of its own, the features of the classes stand side by side.
         """
         check_is_fitted(self)
-        samples, trained = self.read_new(X), self._trained
+        samples, trained = self._read_new(X), self._trained
         parts = [
             trained.at(samples, weights) @ inverse_root(support_kernel(trained, samples, weights))
             for weights in np.atleast_2d(self.weights_)

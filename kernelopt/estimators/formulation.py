@@ -169,8 +169,8 @@ class FormulationClassifier(MachineClassifier, KernelEstimator):
     ['a', 'b', 'b', 'a']
     """
 
-    two_classes = True
-    fitted_forms = KernelEstimator.fitted_forms | {"classes_": Any, "_labels_checksum": Digest}
+    _two_classes = True
+    _fitted_forms = KernelEstimator._fitted_forms | {"classes_": Any, "_labels_checksum": Digest}
 
     def __init__(
         self,
@@ -221,21 +221,21 @@ class FormulationClassifier(MachineClassifier, KernelEstimator):
         InputError
             If an argument is wrong, or if the learned kernel is not known at new samples.
         """
-        grams, labels, solution = self.fit_formulation(X, y)
+        grams, labels, solution = self._fit_formulation(X, y)
         weights, alpha, b = self._machine(grams, solution, labels[0])
-        self.keep_machines(alpha, np.array([b]), weights)
+        self._keep_machines(alpha, np.array([b]), weights)
         return self
 
-    def problem_data(self, X: Any, y: Any) -> tuple[Grams, list[Array]]:
+    def _problem_data(self, X: Any, y: Any) -> tuple[Grams, list[Array]]:
         _, takes = self._builder()
-        samples, labels = self.read_classes(X, y, most=2)
-        grams = self.fit_kernels(samples)
+        samples, labels = self._read_classes(X, y, most=2)
+        grams = self._fit_kernels(samples)
         if takes == "triplets":
             count = TRIPLETS_PER_SAMPLE * len(samples)
             self.triplets_ = sample_triplets(labels[0], count, random_state=self.random_state)
         return grams, labels
 
-    def formulated(self, grams: Grams, labels: list[Any]) -> Formulation:
+    def _formulated(self, grams: Grams, labels: list[Any]) -> Formulation:
         build, takes = self._builder()
         name = getattr(self.formulation, "__name__", str(self.formulation))
         options = checked_options(self.options, build, name, {"C": self.C})
@@ -248,9 +248,9 @@ class FormulationClassifier(MachineClassifier, KernelEstimator):
             )
         return formulation
 
-    def solve(self, problem: Any, **options: Any) -> Solution:
+    def _solve(self, problem: Any, **options: Any) -> Solution:
         self._formulation: Formulation = problem
-        return super().solve(problem, **options)
+        return super()._solve(problem, **options)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; with `deep` also each option as ``options__name``."""

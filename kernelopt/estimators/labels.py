@@ -223,7 +223,7 @@ def in_units(*vectors: Array) -> list[Array]:
 class MachineClassifier(ScoredMixin, ClassifierMixin):
     """A classifier by the values of machines: of one for two classes, else of one for each class."""
 
-    two_classes: ClassVar[bool] = False
+    _two_classes: ClassVar[bool] = False
     """Whether there are no more than two classes."""
 
     def decision_function(self: Any, X: Any) -> Array:
@@ -240,9 +240,9 @@ class MachineClassifier(ScoredMixin, ClassifierMixin):
         """
         check_is_fitted(self)
         if self.classes_.size > 2:
-            return np.asarray(self.machine_values(X))
+            return np.asarray(self._machine_values(X))
         one = len(self.dual_coef_) == 1
-        return np.asarray(self.machine_values(X)[:, 0] if one else self.sum_of_functions(X))
+        return np.asarray(self._machine_values(X)[:, 0] if one else self._sum_of_functions(X))
 
     @property
     def predict_proba(self) -> Any:
@@ -260,5 +260,5 @@ class MachineClassifier(ScoredMixin, ClassifierMixin):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = not self.two_classes
+        tags.classifier_tags.multi_class = not self._two_classes
         return tags

@@ -89,10 +89,10 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Arra
     refuse_other_data(model, X, y, sample_weight)
     weights = positive_weights(sample_weight, len(y))
     used = np.flatnonzero(weights)
-    samples = model.read_new(X)
+    samples = model._read_new(X)
     samples = _safe_indexing(samples, used)
     training = moved(model._trained, samples)
-    values = np.asarray(model.machine_values(X))
+    values = np.asarray(model._machine_values(X))
     scale, shift = (model.target_unit_, model.target_mean_) if isinstance(model, MKLRegressor) else (1.0, 0.0)
     labels, loss = labels_and_loss(model, y[used], weights[used])
     theta = np.broadcast_to(model.weights_, (len(labels), len(model.kernel_names_)))
@@ -106,7 +106,7 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Arra
 def refuse_other_data(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
     """Raise an `InputError` if the data are not those of `fit`."""
     stated = copy(model)
-    stated.prepare(X, y, sample_weight)
+    stated._prepare(X, y, sample_weight)
     known, given = (
         (each._checksum, each._labels_checksum, np.ravel(getattr(each, "classes_", [])).tolist())
         for each in (model, stated)

@@ -66,7 +66,7 @@ class LinearFunctionalMKL(KernelEstimator):
        Front. Appl. Math. Stat. 3 (2017).
     """
 
-    fitted_forms = KernelEstimator.fitted_forms | {"_labels_checksum": Digest}
+    _fitted_forms = KernelEstimator._fitted_forms | {"_labels_checksum": Digest}
 
     regularization: Any = "gcv"
     ridge: float = 0.0
@@ -74,15 +74,15 @@ class LinearFunctionalMKL(KernelEstimator):
     columns: str = "leave-one-out"
     method: ClassVar[str] = "auto"  # type: ignore[misc]
 
-    def learn(self, X: Any, y: Any) -> Self:
+    def _learn(self, X: Any, y: Any) -> Self:
         """Learn the functions and their weights."""
-        _, _, solution = self.fit_formulation(X, y)
-        self.keep_machines(
+        _, _, solution = self._fit_formulation(X, y)
+        self._keep_machines(
             np.asarray(solution.alpha), np.array([solution.intercept]), np.asarray(solution.weights)
         )
         return self
 
-    def formulated(self, grams: Grams, labels: list[Any]) -> Formulation:
+    def _formulated(self, grams: Grams, labels: list[Any]) -> Formulation:
         return built(
             "linear_functional.functional_strategy",
             grams,
@@ -126,17 +126,17 @@ class LinearFunctionalMKLRegressor(ScoredMixin, RegressorMixin, LinearFunctional
         InputError
             If an argument is wrong; its subclass says what.
         """
-        return self.learn(X, y)
+        return self._learn(X, y)
 
-    def problem_data(self, X: Any, y: Any) -> tuple[Grams, list[Array]]:
-        samples = self.read_training(X)
+    def _problem_data(self, X: Any, y: Any) -> tuple[Grams, list[Array]]:
+        samples = self._read_training(X)
         targets = read_targets(y, self)
         check_consistent_length(samples, targets)
-        return self.fit_kernels(samples), self.keep_labels([targets])
+        return self._fit_kernels(samples), self._keep_labels([targets])
 
     def predict(self, X: Any) -> Array:
         """Return the values of the function at samples, shape (n_new,)."""
-        return self.sum_of_functions(X)
+        return self._sum_of_functions(X)
 
 
 class LinearFunctionalMKLClassifier(MachineClassifier, LinearFunctionalMKL):
@@ -151,8 +151,8 @@ class LinearFunctionalMKLClassifier(MachineClassifier, LinearFunctionalMKL):
     ['a', 'b']
     """
 
-    two_classes = True
-    fitted_forms = LinearFunctionalMKL.fitted_forms | {"classes_": Any}
+    _two_classes = True
+    _fitted_forms = LinearFunctionalMKL._fitted_forms | {"classes_": Any}
 
     @one_call
     def fit(self, X: Any, y: Any) -> LinearFunctionalMKLClassifier:
@@ -176,8 +176,8 @@ class LinearFunctionalMKLClassifier(MachineClassifier, LinearFunctionalMKL):
         InputError
             If an argument is wrong; its subclass says what.
         """
-        return self.learn(X, y)
+        return self._learn(X, y)
 
-    def problem_data(self, X: Any, y: Any) -> tuple[Grams, list[Array]]:
-        samples, labels = self.read_classes(X, y, most=2)
-        return self.fit_kernels(samples), labels
+    def _problem_data(self, X: Any, y: Any) -> tuple[Grams, list[Array]]:
+        samples, labels = self._read_classes(X, y, most=2)
+        return self._fit_kernels(samples), labels

@@ -51,20 +51,20 @@ class MKLEstimator(KernelFeaturesMixin, KernelEstimator):
     tol: float = 1e-3
     verbose: bool = False
 
-    fitted_forms = KernelEstimator.fitted_forms | {"C_": float}
+    _fitted_forms = KernelEstimator._fitted_forms | {"C_": float}
 
     @abstractmethod
-    def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Prepared:
+    def _prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Prepared:
         """Read the arguments of `fit`, and return what states its problem."""
 
-    def stated(self, X: Any, y: Any = None, **data: Any) -> list[cp.Problem]:
-        grams, tasks, shared = self.prepare(X, y, **data)
+    def _stated(self, X: Any, y: Any = None, **data: Any) -> list[cp.Problem]:
+        grams, tasks, shared = self._prepare(X, y, **data)
         each = tasks(self.C_)
         used = used_for(grams, each)
-        return [self.problem(used, group) for group in groups(each, shared)]
+        return [self._problem(used, group) for group in groups(each, shared)]
 
-    def check_machines(self, X: Any, problems: Sequence[cp.Problem], found: Sequence[Certificate]) -> None:
-        f, alpha, intercepts = self.predicting(X)
+    def _check_machines(self, X: Any, problems: Sequence[cp.Problem], found: Sequence[Certificate]) -> None:
+        f, alpha, intercepts = self._predicting(X)
         support = np.isin(self._rows, self.support_)
         machines = zip(f.T, alpha, intercepts, strict=True)
         for problem, certificate in zip(problems, found, strict=True):
@@ -72,16 +72,16 @@ class MKLEstimator(KernelFeaturesMixin, KernelEstimator):
             for term, (values, a, b) in zip(Structure(problem).risks, machines, strict=False):
                 value += term.learner.loss.value(values + b, term.learner.y) + a @ values[support] / 2
             if not value <= certificate.upper + VALUE * max(abs(certificate.upper), certificate.floor):
-                raise self.changed("the machine that predicts")
+                raise self._changed("the machine that predicts")
 
-    def predicting(self, X: Any) -> tuple[Array, Array, Array]:
+    def _predicting(self, X: Any) -> tuple[Array, Array, Array]:
         """Return f, alpha and the intercepts of the machines that predict, in the scale of the problem.
 
         Their shapes are (n, k), (k, n_support) and (k,), and f has no intercept in it.
         """
-        return self.machine_values(X)[self._rows] - self.intercept_, self.dual_coef_, self.intercept_
+        return self._machine_values(X)[self._rows] - self.intercept_, self.dual_coef_, self.intercept_
 
-    def keep_C(self, C: Any, grams: Grams, tasks: Sequence[Task], weights: Array, loss: str) -> None:
+    def _keep_C(self, C: Any, grams: Grams, tasks: Sequence[Task], weights: Array, loss: str) -> None:
         """Set `C_` to C, which is a number or "loo", for tasks at C = 1; see `own_C`."""
         if C == "loo":
             targets = [y for y, _ in tasks if y is not None]
@@ -89,7 +89,7 @@ class MKLEstimator(KernelFeaturesMixin, KernelEstimator):
         elif C is not None:
             self.C_ = C
 
-    def learn(self, grams: Grams, tasks: Sequence[Task], *, shared: bool) -> None:
+    def _learn(self, grams: Grams, tasks: Sequence[Task], *, shared: bool) -> None:
         """Learn one machine for each task, with common weights or with weights for each, and keep them.
 
         Parameters
@@ -99,10 +99,10 @@ class MKLEstimator(KernelFeaturesMixin, KernelEstimator):
         shared : bool
             Whether there is one problem, the least sum of the k risks, or one problem for each.
         """
-        self._learn(grams, used_for(grams, tasks), tasks, shared)
+        self._learn_tasks(grams, used_for(grams, tasks), tasks, shared)
         forget_matrices(grams)
 
-    def learn_path(self, grams: Grams, path: Iterable[Sequence[Task]], *, shared: bool) -> Iterator[Self]:
+    def _learn_path(self, grams: Grams, path: Iterable[Sequence[Task]], *, shared: bool) -> Iterator[Self]:
         """Yield a fitted copy for each element of a path of tasks, started from the solutions before it.
 
         The other arguments are as for `learn`. Kernels are evaluated once.
@@ -111,11 +111,11 @@ class MKLEstimator(KernelFeaturesMixin, KernelEstimator):
         for tasks in path:
             used = used_for(grams, tasks) if used is None else used
             fitted = copy(self)
-            before = fitted._learn(grams, used, tasks, shared, before)
+            before = fitted._learn_tasks(grams, used, tasks, shared, before)
             yield fitted
         forget_matrices(grams)
 
-    def _learn(
+    def _learn_tasks(
         self,
         grams: Grams,
         used: Grams,
@@ -124,13 +124,13 @@ class MKLEstimator(KernelFeaturesMixin, KernelEstimator):
         starts: Sequence[Solution] | None = None,
     ) -> list[Solution]:
         """Learn the machines of the tasks, keep them, and return the solutions."""
-        problems = [self.problem(used, group) for group in groups(tasks, shared)]
+        problems = [self._problem(used, group) for group in groups(tasks, shared)]
         begin = [None] * len(problems) if starts is None else starts
         fit = running_fit()
         if fit is not None:
             fit.expected = max(fit.expected, len(problems))
         solutions = [
-            self.solve(problem, verbose=self.verbose, start=start)
+            self._solve(problem, verbose=self.verbose, start=start)
             for problem, start in zip(problems, begin, strict=True)
         ]
         machines = [machine for solution in solutions for machine in solution.learned]
@@ -139,15 +139,15 @@ class MKLEstimator(KernelFeaturesMixin, KernelEstimator):
             centring_shift(grams, used, w, machine.alpha)
             for w, machine in zip(weights, machines, strict=True)
         ]
-        self.keep_solutions(solutions)
-        self.keep_machines(
+        self._keep_solutions(solutions)
+        self._keep_machines(
             np.stack([machine.alpha for machine in machines]),
             np.array([machine.intercept for machine in machines]) + shifts,
             weights[0] if shared else np.stack(weights),
         )
         return solutions
 
-    def problem(self, grams: Grams, tasks: Sequence[Task]) -> cp.Problem:
+    def _problem(self, grams: Grams, tasks: Sequence[Task]) -> cp.Problem:
         """Return the least sum of the risks of tasks over common weights."""
         theta = cp.Variable(len(grams), nonneg=True, name="theta")
         K = combine(theta, grams)
@@ -236,7 +236,7 @@ class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
     (40, 2)
     """
 
-    fitted_forms = MKLEstimator.fitted_forms | {
+    _fitted_forms = MKLEstimator._fitted_forms | {
         "target_mean_": float | Annotated[Array, "k"],
         "target_unit_": float | Annotated[Array, "k"],
     }
@@ -268,18 +268,18 @@ class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
         InputError
             If an argument is wrong; its subclass says what.
         """
-        grams, tasks, shared = self.prepare(X, y, sample_weight)
-        self.learn(grams, tasks(self.C_), shared=shared)
+        grams, tasks, shared = self._prepare(X, y, sample_weight)
+        self._learn(grams, tasks(self.C_), shared=shared)
         return self
 
-    def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Prepared:
+    def _prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Prepared:
         exponent(self.p)
         C = own_C(self)
         epsilon = positive(self.epsilon, "epsilon", allow_zero=True)
         one_of(self.loss, "loss", TARGET_LOSSES)
         one_of(self.target_scale, "target_scale", ("standard", "none"))
         one_of(self.multioutput, "multioutput", ("shared", "per-target"))
-        samples = self.read_training(X)
+        samples = self._read_training(X)
         y = read_targets(y, self, several=True)
         check_consistent_length(samples, y)
         rows, weights = distinct(samples, y, positive_weights(sample_weight, len(samples)))
@@ -293,18 +293,18 @@ class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
             loss: Loss = squared(each) if self.loss == "squared" else epsilon_insensitive(each, epsilon)
             return [((t - mean) / unit, loss) for t, (mean, unit) in zip(targets, scales, strict=True)]
 
-        self.keep_labels([*targets, weights])
-        grams = self.fit_kernels(samples, rows, weights)
-        self.keep_C(C, grams, tasks(1.0), weights, self.loss)
+        self._keep_labels([*targets, weights])
+        grams = self._fit_kernels(samples, rows, weights)
+        self._keep_C(C, grams, tasks(1.0), weights, self.loss)
         return grams, tasks, len(targets) == 1 or self.multioutput == "shared"
 
-    def keep_machines(self, alpha: Array, intercept: Array, weights: Array) -> None:
+    def _keep_machines(self, alpha: Array, intercept: Array, weights: Array) -> None:
         unit = self.target_unit_
         alpha = np.reshape(unit, (-1, 1)) * alpha
-        super().keep_machines(alpha, unit * intercept + self.target_mean_, weights)
+        super()._keep_machines(alpha, unit * intercept + self.target_mean_, weights)
 
-    def predicting(self, X: Any) -> tuple[Array, Array, Array]:
-        f, alpha, intercepts = super().predicting(X)
+    def _predicting(self, X: Any) -> tuple[Array, Array, Array]:
+        f, alpha, intercepts = super()._predicting(X)
         unit = self.target_unit_
         return f / unit, alpha / np.reshape(unit, (-1, 1)), (intercepts - self.target_mean_) / unit
 
@@ -315,7 +315,7 @@ class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
         ----------
         X : array or data frame of shape (n_new, d), sequence of strings, KernelStack, or array (m, n_new, n)
         """
-        values = self.machine_values(X)
+        values = self._machine_values(X)
         return values if np.ndim(self.target_mean_) else values[:, 0]
 
     def __sklearn_tags__(self) -> Any:

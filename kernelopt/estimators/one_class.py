@@ -100,7 +100,7 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
     [1, 1, 1, 1, 1, 1, 1, -1]
     """
 
-    fitted_forms = MKLEstimator.fitted_forms | {"C_": float, "offset_": float}
+    _fitted_forms = MKLEstimator._fitted_forms | {"C_": float, "offset_": float}
 
     p: float = 2
     nu: float = 0.1
@@ -131,9 +131,9 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
         samples, weights, grams = self._read(X, sample_weight)
         self.C_, solution = self._at_share(grams, weights, nu)
         machine = solution.learned[0]
-        self.keep_solutions([solution])
+        self._keep_solutions([solution])
         alpha, theta = machine.alpha[None] / self.C_, np.asarray(machine.weights)
-        self.keep_machines(alpha, np.zeros(1), theta)
+        self._keep_machines(alpha, np.zeros(1), theta)
         scores = self._trained.at(samples, self.weights_) @ self.dual_coef_[0]
         self.offset_ = smallest_offset(scores, weights, nu)
         self.intercept_ = np.array([-self.offset_])
@@ -143,24 +143,24 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
     def _read(self, X: Any, sample_weight: Any) -> tuple[Any, Array, Grams]:
         """Return the samples of the problem, their weights, and the kernels between them."""
         exponent(self.p)
-        samples = self.read_training(X)
+        samples = self._read_training(X)
         given = positive_weights(sample_weight, len(samples))
         rows, weights = distinct(samples, np.zeros(len(samples)), given)
-        self.keep_labels([weights])
-        return samples[rows], weights, self.fit_kernels(samples, rows, weights)
+        self._keep_labels([weights])
+        return samples[rows], weights, self._fit_kernels(samples, rows, weights)
 
-    def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Prepared:
+    def _prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Prepared:
         _, weights, grams = self._read(X, sample_weight)
         return grams, lambda C: [(None, one_class(C * weights))], True
 
-    def stated(self, X: Any, y: Any = None, **data: Any) -> list[cp.Problem]:
+    def _stated(self, X: Any, y: Any = None, **data: Any) -> list[cp.Problem]:
         machine = self.solution_.certificate.machines[0]
         if not np.isclose(machine.alpha.sum() / self.C_, self.dual_coef_.sum(), rtol=SAME):
-            raise self.changed("C_")
-        return super().stated(X, y, **data)
+            raise self._changed("C_")
+        return super()._stated(X, y, **data)
 
-    def predicting(self, X: Any) -> tuple[Array, Array, Array]:
-        f, alpha, _ = super().predicting(X)
+    def _predicting(self, X: Any) -> tuple[Array, Array, Array]:
+        f, alpha, _ = super()._predicting(X)
         return self.C_ * f, self.C_ * alpha, np.zeros(1)
 
     def _at_share(self, grams: Grams, weights: Array, nu: float) -> tuple[float, Solution]:
@@ -176,8 +176,8 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
                 if fit is not None:
                     fit.expected = 2  # one machine is enough: each solve may take half of what is left
                 C = float(np.exp(log_C))
-                solution = self.solve(
-                    self.problem(grams, [(None, one_class(C * weights))]), verbose=self.verbose
+                solution = self._solve(
+                    self._problem(grams, [(None, one_class(C * weights))]), verbose=self.verbose
                 )
                 share = float(solution.learned[0].alpha.sum() / (C * weights.sum()))
                 found[log_C] = (0.0 if abs(share - nu) <= self.tol * nu else np.log(share / nu)), solution
@@ -215,11 +215,11 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
 
     def score_samples(self, X: Any) -> Array:
         """Return the scores of samples, shape (n_new,): larger ones are less like outliers."""
-        return self.machine_values(X)[:, 0] + self.offset_
+        return self._machine_values(X)[:, 0] + self.offset_
 
     def decision_function(self, X: Any) -> Array:
         """Return the scores minus the threshold, shape (n_new,): negative for outliers."""
-        return self.machine_values(X)[:, 0]
+        return self._machine_values(X)[:, 0]
 
     def predict(self, X: Any) -> Any:
         """Return 1 for samples like the training samples, and -1 for outliers, shape (n_new,)."""

@@ -276,7 +276,7 @@ def scores_on(model: Any, X: Any, y: Any, train: Index, test: Index, scoring: An
     A, B = (_safe_indexing(X, part) for part in (train, test))
     if before is not None:
         A, B = before.fit_transform(A, y[train]), before.transform(B)
-    grams, tasks, shared = learner.prepare(A, y[train])
+    grams, tasks, shared = learner._prepare(A, y[train])
     each, scorer, m = tasks(learner.C), check_scoring(learner, scoring), len(grams)
     used = used_for(grams, each)
     starts: list[Solution] = []
@@ -285,7 +285,7 @@ def scores_on(model: Any, X: Any, y: Any, train: Index, test: Index, scoring: An
         fitted, part, weights = copy(learner), grams.subset(kept), np.zeros(m)
         centred = part if used is grams else used.subset(kept)
         begin = [started(solution, kept) for solution in starts] or None
-        solutions = fitted._learn(part, centred, each, shared, begin)
+        solutions = fitted._learn_tasks(part, centred, each, shared, begin)
         starts = starts or solutions  # with all kernels
         weights[kept] = fitted.weights_
         fitted.weights_ = weights

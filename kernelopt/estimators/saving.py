@@ -95,7 +95,7 @@ def estimator_of(
 ) -> Any:
     """Return the estimator of `estimator_parts`."""
     estimator = estimator_named(name)(**parameters)
-    estimator.keep_solutions(solutions)
+    estimator._keep_solutions(solutions)
     for attribute, value in fitted.items():
         if not attribute.isidentifier() or hasattr(estimator, attribute) or attribute in ELSEWHERE:
             raise ValueError(f"no attribute that fit sets: {attribute!r}")  # no method is replaced
@@ -128,9 +128,9 @@ def estimator_named(name: str, kind: type | None = None) -> type:
 def check_fitted(estimator: Any, trained: Trained) -> None:
     """Raise unless the attributes of an estimator are those that `fit` sets, and their sizes agree.
 
-    Its class states them and their forms by `fitted_forms`.
+    Its class states them and their forms by `_fitted_forms`.
     """
-    forms: Mapping[str, Any] = estimator.fitted_forms
+    forms: Mapping[str, Any] = estimator._fitted_forms
     points: Any = trained.kept if isinstance(trained, StackKernels) else trained.points
     sizes = check_parts(
         {name: getattr(estimator, name) for name in forms}, forms, m=len(trained.names), s=len(points)
@@ -237,40 +237,40 @@ class SavedMixin:
         given = self.solution_ if several else [self.solution_]
         solutions = [saved(each, machines=False) for each in given]
         stated = copy(self)
-        problems = stated.stated(X, y, **data)
+        problems = stated._stated(X, y, **data)
         self._check_same(stated)
         found = tuple(
             certify(problem, solution, retrain=not solution.certificate.machines)
             for problem, solution in zip(problems, solutions, strict=True)
         )
-        self.check_machines(X, problems, found)
+        self._check_machines(X, problems, found)
         return found if several else found[0]
 
-    def check_machines(self, X: Any, problems: Sequence[cp.Problem], found: Sequence[Certificate]) -> None:
+    def _check_machines(self, X: Any, problems: Sequence[cp.Problem], found: Sequence[Certificate]) -> None:
         """Raise unless the machines that predict have values within the certified bounds of their problems.
 
         Only estimators whose machines are those of the problem can say so.
         """
 
-    def stated(self, X: Any, y: Any = None, **data: Any) -> list[cp.Problem]:
+    def _stated(self, X: Any, y: Any = None, **data: Any) -> list[cp.Problem]:
         """Return the problems of `fit` on these data, and set the attributes that `fit` reads from them."""
-        found = self.formulated(*self.problem_data(X, y, **data))
+        found = self._formulated(*self._problem_data(X, y, **data))
         return [found if isinstance(found, cp.Problem) else found.problem]
 
-    def problem_data(self, X: Any, y: Any) -> tuple[Grams, list[Array]]:
+    def _problem_data(self, X: Any, y: Any) -> tuple[Grams, list[Array]]:
         """Read the data of `fit`, and return the kernels and the labels or targets of the problem."""
         raise NotImplementedError
 
-    def formulated(self, grams: Grams, labels: list[Array]) -> Formulation | cp.Problem:
-        """Return the problem of `fit` on what `problem_data` returns."""
+    def _formulated(self, grams: Grams, labels: list[Array]) -> Formulation | cp.Problem:
+        """Return the problem of `fit` on what `_problem_data` returns."""
         raise NotImplementedError
 
-    def keep_labels(self, labels: list[Array]) -> list[Array]:
+    def _keep_labels(self, labels: list[Array]) -> list[Array]:
         """Keep a checksum of labels or targets and of the weights of samples, and return the list."""
         self._labels_checksum = digest(np.array(labels, dtype=float))
         return labels
 
-    def changed(self, name: str) -> InputError:
+    def _changed(self, name: str) -> InputError:
         """Return the error of an attribute that is not what the parameters and the data give."""
         return InputError(
             f"{name} must be what fit makes of the parameters and the data, got another value in certify of "
@@ -301,7 +301,7 @@ class SavedMixin:
             stated._trained = stated._trained.only(np.flatnonzero(np.isin(self._rows, self.support_)))
         for name, value in vars(stated).items():
             if not same(value, getattr(self, name, value)):
-                raise self.changed("the kernels" if name == "_trained" else name)
+                raise self._changed("the kernels" if name == "_trained" else name)
 
 
 record("estimator", SavedMixin, estimator_parts)(estimator_of)

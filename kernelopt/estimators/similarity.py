@@ -79,12 +79,12 @@ class SimilarityClassifier(MachineClassifier, KernelEstimator):
     ['a', 'a', 'b', 'b']
     """
 
-    two_classes = True
+    _two_classes = True
     kernels: ClassVar[None] = None  # type: ignore[misc]
     normalize: ClassVar[str] = "none"  # type: ignore[misc]
     random_state: ClassVar[None] = None  # type: ignore[misc]
 
-    fitted_forms = KernelEstimator.fitted_forms | {
+    _fitted_forms = KernelEstimator._fitted_forms | {
         "classes_": Any,
         "_labels_checksum": Digest,
         "kernel_": Annotated[Array, "n n"],
@@ -122,23 +122,23 @@ class SimilarityClassifier(MachineClassifier, KernelEstimator):
         InputError
             If an argument is wrong; its subclass says what.
         """
-        grams, _, solution = self.fit_formulation(X, y)
+        grams, _, solution = self._fit_formulation(X, y)
         lam, V = eigenpairs(grams.gram(0))
         self.kernel_ = np.asarray(solution.kernel)
         coefficients = pseudoinverse(lam, V) @ (self.kernel_ @ solution.alpha)
-        self.keep_machines(coefficients[None], np.array([solution.intercept]), np.ones(1))
+        self._keep_machines(coefficients[None], np.array([solution.intercept]), np.ones(1))
         return self
 
-    def problem_data(self, X: Any, y: Any) -> tuple[Grams, list[Array]]:
-        S, labels = self.read_classes(X, y, most=2)
+    def _problem_data(self, X: Any, y: Any) -> tuple[Grams, list[Array]]:
+        S, labels = self._read_classes(X, y, most=2)
         if S.shape[0] != S.shape[1]:
             raise ShapeError(
                 f"X must hold the similarities between all samples, shape (n, n), got {S.shape}. Evaluate "
                 "the similarity of each pair of samples."
             )
-        return self.fit_kernels(KernelStack(S[None], names=["similarity"])), labels
+        return self._fit_kernels(KernelStack(S[None], names=["similarity"])), labels
 
-    def formulated(self, grams: Grams, labels: list[Any]) -> Formulation:
+    def _formulated(self, grams: Grams, labels: list[Any]) -> Formulation:
         S = grams.gram(0)
         return built(
             "similarity.restricted_spectral",
@@ -150,10 +150,10 @@ class SimilarityClassifier(MachineClassifier, KernelEstimator):
             fidelity=self.fidelity,
         )
 
-    def read_training(self, X: Any) -> Array:
+    def _read_training(self, X: Any) -> Array:
         return self._points(X, reset=True)
 
-    def read_new(self, X: Any) -> Array:
+    def _read_new(self, X: Any) -> Array:
         check_is_fitted(self)
         return self._points(X, reset=False)[None]
 

@@ -82,8 +82,8 @@ class TransductiveKernelClassifier(MachineClassifier, KernelEstimator):
     ['a', 'b']
     """
 
-    two_classes = True
-    fitted_forms = KernelEstimator.fitted_forms | {
+    _two_classes = True
+    _fitted_forms = KernelEstimator._fitted_forms | {
         "classes_": Any,
         "_labels_checksum": Digest,
         "values_": Annotated[Array, "n"],
@@ -121,23 +121,23 @@ class TransductiveKernelClassifier(MachineClassifier, KernelEstimator):
         InputError
             If an argument is wrong; its subclass says what.
         """
-        grams, labels, solution = self.fit_formulation(X, y, X_unlabeled=X_unlabeled)
+        grams, labels, solution = self._fit_formulation(X, y, X_unlabeled=X_unlabeled)
         n = labels[0].size
         self.values_ = solution.decision_function()
         self.transduction_ = self.classes_[(self.values_[n:] > 0).astype(int)]
         alpha = np.zeros((1, grams.n_points))
         alpha[0, :n] = solution.alpha
-        self.keep_machines(alpha, np.array([solution.intercept]), np.asarray(solution.weights))
+        self._keep_machines(alpha, np.array([solution.intercept]), np.asarray(solution.weights))
         return self
 
-    def problem_data(self, X: Any, y: Any, X_unlabeled: Any = None) -> tuple[Grams, list[Array]]:
+    def _problem_data(self, X: Any, y: Any, X_unlabeled: Any = None) -> tuple[Grams, list[Array]]:
         one_of(self.margin, "margin", FORMULATIONS)
-        samples, labels = self.read_classes(X, y, most=2)
-        return self.fit_kernels(
+        samples, labels = self._read_classes(X, y, most=2)
+        return self._fit_kernels(
             samples if X_unlabeled is None else self._joined(samples, X_unlabeled)
         ), labels
 
-    def formulated(self, grams: Grams, labels: list[Any]) -> Formulation:
+    def _formulated(self, grams: Grams, labels: list[Any]) -> Formulation:
         options: dict[str, Any] = {"weights": self.weights}
         if self.margin != "hard":
             options["C"] = self.C

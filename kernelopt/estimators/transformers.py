@@ -32,14 +32,14 @@ class KernelTransformer(
     take it.
     """
 
-    fitted_forms: ClassVar[dict[str, Any]] = {
+    _fitted_forms: ClassVar[dict[str, Any]] = {
         "_checksum": Digest,
         "_rows": Annotated[Index, "s"],
         "weights_": Annotated[Array, "m"],
         "n_samples_fit_": int,
     }
 
-    def keep_kernel(self, weights: Array) -> None:
+    def _keep_kernel(self, weights: Array) -> None:
         """Keep the weights of the kernel on all training samples."""
         self.n_samples_fit_ = self._rows.size
         self.weights_ = np.asarray(weights)
@@ -55,7 +55,7 @@ class KernelTransformer(
         -------
         array of shape (n_new, n)
         """
-        return self.kernel_at(X)
+        return self._kernel_at(X)
 
     @property
     def _n_features_out(self) -> int:
@@ -122,7 +122,7 @@ class KernelAlignment(KernelTransformer):
     ([0.0, 1.0], 0.098, (4, 4))
     """
 
-    fitted_forms = KernelTransformer.fitted_forms | {
+    _fitted_forms = KernelTransformer._fitted_forms | {
         "classes_": Any,
         "_labels_checksum": Digest,
         "alignment_": float,
@@ -152,19 +152,19 @@ class KernelAlignment(KernelTransformer):
         InputError
             If an argument is wrong, or if no kernel is positively aligned with the labels.
         """
-        _, labels, solution = self.fit_formulation(X, y)
+        _, labels, solution = self._fit_formulation(X, y)
         if not solution.weights.any():  # feasible, and the best point of a call that was ended
             raise Stopped
-        self.keep_kernel(solution.weights / solution.weights.sum())
+        self._keep_kernel(solution.weights / solution.weights.sum())
         target = np.array([[float(a @ b) ** 2 for a in labels] for b in labels]).sum()
         self.alignment_ = float(solution.lower / np.sqrt(target))
         return self
 
-    def problem_data(self, X: Any, y: Any) -> tuple[Grams, list[Any]]:
-        samples, labels = self.read_classes(X, y)
-        return self.fit_kernels(samples), labels
+    def _problem_data(self, X: Any, y: Any) -> tuple[Grams, list[Any]]:
+        samples, labels = self._read_classes(X, y)
+        return self._fit_kernels(samples), labels
 
-    def formulated(self, grams: Grams, labels: list[Any]) -> cp.Problem:
+    def _formulated(self, grams: Grams, labels: list[Any]) -> cp.Problem:
         used = grams.center() if boolean(self.center, "center") else grams
         if not np.sum([used.forms(each) for each in labels], axis=0).max() > 0:
             raise InputError(
@@ -232,7 +232,7 @@ class TripletKernel(KernelTransformer):
     True
     """
 
-    fitted_forms = KernelTransformer.fitted_forms | {"triplets_": Annotated[Index, "t r"], "ridge_": float}
+    _fitted_forms = KernelTransformer._fitted_forms | {"triplets_": Annotated[Index, "t r"], "ridge_": float}
 
     gamma1: float = 0.01
     gamma2: float = 0.001
@@ -263,14 +263,14 @@ class TripletKernel(KernelTransformer):
         InputError
             If an argument is wrong; its subclass says what.
         """
-        grams, _, solution = self.fit_formulation(X, y, triplets=triplets)
+        grams, _, solution = self._fit_formulation(X, y, triplets=triplets)
         weights, m = np.asarray(solution.weights), len(grams)
-        self.keep_kernel(weights[:m])
+        self._keep_kernel(weights[:m])
         self.ridge_ = float(weights[m]) if weights.size > m else 0.0
         return self
 
-    def problem_data(self, X: Any, y: Any = None, *, triplets: Any = None) -> tuple[Grams, list[Array]]:
-        samples = self.read_training(X)
+    def _problem_data(self, X: Any, y: Any = None, *, triplets: Any = None) -> tuple[Grams, list[Array]]:
+        samples = self._read_training(X)
         if triplets is None:
             if y is None:
                 raise LabelError(
@@ -281,10 +281,10 @@ class TripletKernel(KernelTransformer):
             count = whole(self.n_triplets, "n_triplets")
             triplets = sample_triplets(numbers, count, random_state=self.random_state)
         self.triplets_ = np.asarray(triplets)
-        self.keep_labels([self.triplets_])
-        return self.fit_kernels(samples), []
+        self._keep_labels([self.triplets_])
+        return self._fit_kernels(samples), []
 
-    def formulated(self, grams: Grams, labels: list[Array]) -> Formulation:  # its data are `triplets_`
+    def _formulated(self, grams: Grams, labels: list[Array]) -> Formulation:  # its data are `triplets_`
         if isinstance(self.cone, str) and self.cone == "dominant":
             grams = join([(1.0, grams), (1.0, Grams.identity(grams.n_points))])
         return built(

@@ -252,7 +252,7 @@ class Late(ko.extend.Method):
 @pytest.mark.parametrize("last", [1, 2, 3])
 def test_the_search_of_c_ends_at_the_solve_that_its_limit_has_ended(last, monkeypatch):
     """The share of a machine on a sample says nothing of the next C: its sign misled the bisection."""
-    solve, count = es.OneClassMKL.solve, []
+    solve, count = es.OneClassMKL._solve, []
 
     def ended(self, *args, **options):
         count.append(0)
@@ -260,7 +260,7 @@ def test_the_search_of_c_ends_at_the_solve_that_its_limit_has_ended(last, monkey
             self.method = Late()
         return solve(self, *args, **options)
 
-    monkeypatch.setattr(es.OneClassMKL, "solve", ended)
+    monkeypatch.setattr(es.OneClassMKL, "_solve", ended)
     with pytest.warns(ko.ConvergenceWarning):
         model = es.OneClassMKL(KERNELS, nu=0.2, time_limit=10.0).fit(X)
     assert len(count) == last

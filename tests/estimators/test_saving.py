@@ -76,8 +76,8 @@ def test_a_loaded_estimator_predicts_and_proves_as_before(path):
         stacked = name == "stack"
         near = samples[::2] if stacked or name == "strings" else samples[::2] + 0.01
         new = KernelStack(K.copy())[TEST] if stacked else near
-        expected = model.machine_values(STACK[TEST] if stacked else new)
-        np.testing.assert_array_equal(loaded.machine_values(new), expected, err_msg=name)
+        expected = model._machine_values(STACK[TEST] if stacked else new)
+        np.testing.assert_array_equal(loaded._machine_values(new), expected, err_msg=name)
         np.testing.assert_array_equal(loaded.predict(new), model.predict(STACK[TEST] if stacked else new))
         assert gap_and_bounds(loaded.certificate_) == gap_and_bounds(model.certificate_)
         same = KernelStack(K.copy())[TRAIN] if stacked else samples
