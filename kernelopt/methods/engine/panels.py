@@ -74,12 +74,12 @@ class Panels(Provider):
         kept = kept[kept < self._held][:held]
         compiled(keep_panels)(self.width, kept, self._entries)
         self._points, self._held, self._last = points, held, None
-        every, scales = np.arange(self.m), self._scales
-        for start, K in self._rows(every, kept.size, held):
-            if self.U is not None:
-                K = ((self.U.T * self._scales) @ K.reshape(self.m, -1)).reshape(-1, *K.shape[1:])
-                scales = np.ones(self.width)
-            compiled(put_panels)(K, scales, start, self._entries)
+        put, scales = compiled(put_panels), self._scales if self.U is None else np.ones(self.width)
+        mixing = None if self.U is None else self.U.T * self._scales
+        for start, K in self._rows(np.arange(self.m), kept.size, held):
+            if mixing is not None:
+                K = (mixing @ K.reshape(self.m, -1)).reshape(-1, *K.shape[1:])
+            put(K, scales, start, self._entries)
 
     def _rows(self, chosen: Index, first: int, last: int) -> Iterator[tuple[int, Array]]:
         """Yield the first of some positions in first..last - 1, and the stored matrices in their rows.
