@@ -51,7 +51,7 @@ class FunctionKernel(Kernel):
                 "Return one row for each row of X."
             )
         if Z is None:
-            K = as_symmetric(K, f"{self!r}(X, X)")
+            K = as_symmetric(K, f"{self!r}(X, X)").copy()  # the function may keep its array
             check_psd(K, f"{self!r}(X, X)")
         return K
 

@@ -61,7 +61,9 @@ class KernelStorage(Storage):
             K = self._at_distances(i, profile, self._all_distances(profile))
             np.fill_diagonal(K, profile.own)
             return K
-        K = as_symmetric(kernel(self.X), self.names[i])
+        K = kernel(self.X)
+        if not isinstance(kernel, Kernel) or foreign(kernel):  # else it is exactly symmetric already
+            K = as_symmetric(K, self.names[i])
         if len(K) != self.n_points:
             raise ShapeError(
                 f"{self.names[i]} must give a matrix on {self.n_points} points, got shape {K.shape}."
@@ -153,7 +155,9 @@ class KernelStorage(Storage):
             return
         missing = [i for i in chosen if i not in self._cache]
         for i in set(chosen).difference(missing):
-            yield i, slice(0, rows.size), self.gram(i)[rows][:, columns]
+            K = self.gram(i)  # symmetric: the fewer rows of it are read
+            fewer = not isinstance(columns, slice) and columns.size < rows.size
+            yield i, slice(0, rows.size), K[columns][:, rows].T if fewer else K[rows][:, columns]
         parts = list(pieces(rows.size, width, PAIRS))
         owns = [own_entries(rows[part], columns) for part in parts] if missing else []
         for (metric, used), members in groups(missing, self.profiles):

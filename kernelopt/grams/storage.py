@@ -21,6 +21,8 @@ Mask: TypeAlias = NDArray[np.bool_]
 Points: TypeAlias = Index | slice  # in a block of entries
 
 EVERY = slice(None)  # all points
+GATHERED = 1 / 3  # share of the points up to which images are computed from the rows of a support: measured
+GATHERED_ENTRIES = 1 << 17  # entries of such rows that are copied at a time: 1 MB, which fits a fast cache
 
 
 def numbered(names: Sequence[str]) -> tuple[str, ...]:
@@ -233,9 +235,14 @@ class Storage(ABC):
         """Compute the result of `apply`, by symmetry from the rows of the support if that is less."""
         support = np.flatnonzero(a)
         at_hand = all(self._at_hand(i) for i in range(len(self)))
-        if all_cached(self.shape) and (at_hand or support.size > self.n_points / 2):
-            return np.stack([K[:, : a.size] @ a for K in self])
         images = np.zeros(self.shape[:2])
+        if all_cached(self.shape) and (at_hand or support.size > self.n_points / 2):
+            if support.size > GATHERED * self.n_points:
+                return np.stack([K[:, : a.size] @ a for K in self])
+            for image, K in zip(images, self, strict=True):
+                for part in pieces(support.size, self.n_points, GATHERED_ENTRIES):
+                    image += a[support[part]] @ K[support[part]]
+            return images
         for part in pieces(support.size, images.size):
             chosen = support[part]
             for image, rows in zip(images, self.between(chosen, EVERY), strict=True):

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import issymmetric
 
 from kernelopt.errors import NotFiniteError, ParameterError, ShapeError
 from kernelopt.kernels.profile import Profile
@@ -76,7 +77,11 @@ class Kernel(ABC):
         others = None if Z is None else self.domain(Z, "Z", points)
         with np.errstate(all="ignore"):
             K = self.gram(points, others)
-            return self._finite((K + K.T) / 2 if others is None else K)
+            if others is None and not issymmetric(K):
+                K = (K + K.T) / 2
+            elif others is None and foreign(self):  # it may keep the array, or give whole numbers
+                K = K / 1.0
+            return self._finite(K)
 
     def diagonal(self, X: ArrayLike) -> Array:
         """Return the vector k(x_i, x_i), without the Gram matrix."""

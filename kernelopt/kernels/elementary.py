@@ -84,7 +84,11 @@ class polynomial(Kernel):
         object.__setattr__(self, "offset", positive(self.offset, "offset", allow_zero=True))
 
     def gram(self, X: Array, Z: Array | None = None) -> Array:
-        return np.asarray((X @ (X if Z is None else Z).T + self.offset) ** self.degree)
+        K = np.asarray(X @ (X if Z is None else Z).T)
+        K += self.offset
+        if self.degree > 1:
+            K **= self.degree
+        return K
 
     def gram_rank(self, X: Array) -> int:
         return math.comb(X.shape[1] + self.degree - (self.offset == 0), self.degree)

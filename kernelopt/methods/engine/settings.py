@@ -100,7 +100,7 @@ class Settings:
     step_seconds: float = 3.5e-3
     entry_seconds: float = 4e-9  # seconds for each of the m n^2 entries, in all steps and checks together
     # Seconds for each of the n^2 entries of a combined kernel, in all trainings together
-    training_seconds: float = 8e-8
+    training_seconds: float = 5e-8
     screening_share: float = 0.3  # of the predicted seconds, for the proofs that kernels have weight zero
     operation_seconds: float = 1e-10  # seconds of an operation of these proofs
     # Seconds times n^3 of all factorisations, where every point has its share in alpha
