@@ -105,6 +105,9 @@ class KernelStorage(Storage):
         return self._images(a, np.arange(self.n_points))
 
     def _images(self, a: Array, points: Index) -> Array:
+        at_hand = all_cached(self.shape) and all(map(self._at_hand, range(len(self))))
+        if at_hand and points.size > self.n_points / 2:
+            return super()._apply(a)[:, points]
         support = np.flatnonzero(a)
         c, found = a[support], np.zeros((len(self), points.size))
         rest = set(range(len(self)))
