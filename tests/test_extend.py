@@ -422,6 +422,22 @@ def test_a_forgotten_flag_of_a_dual_that_is_not_quadratic_is_named():
         check_loss(type("bounds_alone", (ko.Loss,), bounds)())
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class cancelling(log_cosh):
+    """With a bound for the conjugate alone, whose terms of the size of u cancel to u^2."""
+
+    def bounded_dual_value(self, alpha, y):
+        entropies = y @ alpha - self.dual_value(alpha, y)
+        return extend.Ball(y).dots(alpha[None])[0] - extend.Ball.computed(entropies, entropies, y.size + 64)
+
+
+def test_rounding_errors_of_a_dual_that_are_larger_than_stated_are_found():
+    for loss in (log_cosh(3.0), log_cosh(0.5)):
+        assert any("rounding errors of `dual_value`" in line for line in check_loss(loss, seed=1).stated)
+    with pytest.raises(AssertionError, match="(?s)1 of .*rounding errors of `dual_value` are .*: not so"):
+        check_loss(cancelling(3.0))
+
+
 def test_a_loss_whose_dual_is_not_quadratic_is_solved_and_certified():
     """With nothing but what the docstring of `Loss` asks for; the second opinion is cvxpy on the dual."""
     rng = np.random.default_rng(0)

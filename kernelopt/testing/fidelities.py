@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from fractions import Fraction
+from collections.abc import Iterator
 from typing import Any
 
 import cvxpy as cp
@@ -11,8 +10,8 @@ import numpy as np
 
 from kernelopt.fidelities import Fidelity, Proximal, Radial
 from kernelopt.methods.solve import solve
-from kernelopt.numerics.ball import Ball
 from kernelopt.testing.findings import Findings, Property, apart, excess, require
+from kernelopt.testing.rounding import lines, not_convex
 from kernelopt.validation import Array
 
 ORDER = 4  # of the matrices
@@ -21,8 +20,6 @@ ROUNDING = 1e-9  # relative: the largest difference of two computations in doubl
 SOLVER_ACCURACY = 1e-5  # relative, of a conic solve
 LIFTED = 5  # the number of the matrix, with entries of size one, at which the conjugate is maximised
 STEP = 0.7  # of the proximal operator: neither 1 nor a power of two, so that a missing factor shows
-SHARES = np.geomspace(1e-8, 0.5, 12)  # of a point of the conjugate's domain: small ones, where sums cancel
-BITS = range(4, 52, 6)  # of the distance of three points, in units in the last place: rounding errors differ
 SMALLEST_DENOMINATOR = 1e-9  # of a relative difference: numbers below it are compared absolutely
 
 
@@ -93,7 +90,7 @@ def properties(L: Fidelity, matrices: list[Array]) -> Iterator[Property]:
     above = (excess(*both, SMALLEST_DENOMINATOR) for both in products)
     yield "L(D) + L*(U) >= <U, D> for projected U", ROUNDING, above
     what = "the rounding errors of `conjugate` are not larger than `bounded_conjugate` states"
-    yield what, 0, bends(L.bounded_conjugate, inside(L, slopes))
+    yield what, 0, not_convex(L.bounded_conjugate, lines(L.project, slopes[1:]))
     yield "subgradients are not moved by `project`", ROUNDING, (near(L.project(V), V) for V in slopes)
     traced = (
         excess(float(np.vdot(one, A)), L.trace_bound(L.value(A), one), SMALLEST_DENOMINATOR)
@@ -137,28 +134,6 @@ def of_conjugate(
     best = cp.Problem(cp.Maximize(cp.sum(cp.multiply(U, D)) - expression), domain)
     reached = (near(solve(problem, "exact").value, L.value(D)) for problem in [best])
     yield "L(D) is the largest <U, D> - `conjugate_expression`", SOLVER_ACCURACY, reached
-
-
-def inside(L: Fidelity, slopes: list[Array]) -> Iterator[tuple[Array, Array]]:
-    """Yield points U of the domain of L* and distances V > 0, where U - V, U and U + V are exact."""
-    for slope in slopes[1:]:
-        for share in SHARES:
-            U = share * slope
-            for bits in BITS:
-                V = np.ldexp(np.spacing(np.abs(U)), bits)
-                on_line = ((U + V) - U == V).all() and (U - (U - V) == V).all()
-                if on_line and all(np.array_equal(L.project(X), X) for X in (U - V, U + V)):
-                    yield U, V
-
-
-def bends(bounded: Callable[[Array], Ball], points: Iterator[tuple[Array, Array]]) -> Iterator[float]:
-    """Yield by how much a function that lies in the balls at three points of a line fails to be convex."""
-    for U, V in points:
-        low, middle, high = (bounded(X) for X in (U - V, U, U + V))
-        ends = [float(low.above), float(high.above), float(middle.below)]
-        if np.isfinite(ends).all():
-            below, above, least = map(Fraction, ends)
-            yield float(2 * least - below - above)
 
 
 def of_scale(L: Any, matrices: list[Array]) -> Iterator[float]:

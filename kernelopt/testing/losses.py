@@ -13,6 +13,7 @@ from kernelopt.learner import learn
 from kernelopt.losses import Loss
 from kernelopt.methods.solve import solve
 from kernelopt.testing.findings import Findings, Property, apart, excess, require
+from kernelopt.testing.rounding import lines, not_convex
 from kernelopt.validation import Array
 
 POINTS = 8  # of the default labels or targets
@@ -36,6 +37,8 @@ def check_loss(loss: Loss, y: Any = None, *, seed: int = 0) -> Findings:
       returns;
     * `dual_perspective`, if it is stated, is concave in alpha and the weight w together, has the value of
       w l(a / w), and its domain contains w times what `project` returns;
+    * the intervals of `bounded_dual_value` at a - v, a and a + v contain values of a concave function, as in
+      `check_fidelity`;
     * `dual_gradient` and, if it is stated, `hessian_diag` agree with central differences;
     * no other intercept has a smaller loss than `intercept`;
     * at a kernel, the value of the trained machine is the optimum of the dual of `dual_expression`, and w
@@ -65,7 +68,7 @@ def check_loss(loss: Loss, y: Any = None, *, seed: int = 0) -> Findings:
     >>> import kernelopt as ko
     >>> from kernelopt.testing import check_loss
     >>> len(check_loss(ko.hinge(2.0)).stated)
-    18
+    19
     """
     require(loss, Loss, "check_loss", "Create one, such as kernelopt.hinge(1.0).")
     rng = np.random.default_rng(seed)
@@ -132,6 +135,11 @@ def properties(loss: Loss, y: Array, rng: np.random.Generator) -> Iterator[Prope
         dual = cp.Problem(cp.Maximize(gain - price), [*domain, *balanced, w == weights[-1]])
         optima = (apart(weights[-1] * machine, solve(problem).value) for problem in [dual])
         yield f"the dual of {name} has w times the value at a kernel", SOLVER_ACCURACY, optima
+
+    what = "the rounding errors of `dual_value` are not larger than `bounded_dual_value` states"
+    between = [inside(loss, y, rng) for _ in range(TRIALS)]
+    concave = lines(lambda a: loss.project(a, y, bias=False), between)
+    yield what, 0, not_convex(lambda a: -loss.bounded_dual_value(a, y), concave)
 
     def slopes(a: Array, along: Array) -> float:
         difference = loss.dual_value(a + STEP * along, y) - loss.dual_value(a - STEP * along, y)

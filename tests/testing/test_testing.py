@@ -171,7 +171,7 @@ def test_the_formulations_of_the_catalogue_pass(name, methods):
 # -------------------------------------------------------------------- check_loss, check_kernel
 
 OURS = [
-    *((check_loss, loss, 18) for loss in (
+    *((check_loss, loss, 19) for loss in (
         ko.squared_hinge(2.0), ko.hard_margin(), ko.epsilon_insensitive(1.0, 0.1), ko.one_class(1.0),
         ko.squared(0.5),
     )),
@@ -220,7 +220,7 @@ WRONG_LOSSES = {
             dual_gradient=lambda right, alpha, y: right.dual_gradient(alpha, y) + 1e-4,
             hessian_diag=lambda right, t, y: 1.01 * right.hessian_diag(t, y),
         ),
-        ["2 of 19", "`dual_gradient` is the derivative of `dual_value`: not so", "`hessian_diag` is the"],
+        ["2 of 20", "`dual_gradient` is the derivative of `dual_value`: not so", "`hessian_diag` is the"],
     ),
     # `dualize` uses a loss through its perspective, and no other part of the package does
     "perspective without the weight": (
