@@ -175,7 +175,7 @@ OURS = [
         ko.squared_hinge(2.0), ko.hard_margin(), ko.epsilon_insensitive(1.0, 0.1), ko.one_class(1.0),
         ko.squared(0.5),
     )),
-    (check_loss, ko.logistic(1.0), 19),  # with a second derivative
+    (check_loss, ko.logistic(1.0), 20),  # with a second derivative
     *((check_kernel, kernel, 10) for kernel in (
         ko.laplacian(0.5), ko.polynomial(3), ko.linear(), ko.identity(), ko.normalized(ko.polynomial(2)),
         ko.on_columns(ko.gaussian(1.0), [0, 2]), ko.linear() + 2 * ko.gaussian(1.0) * ko.linear(),
