@@ -30,8 +30,8 @@ def as_stack(grams: Any, what: str = "grams") -> ArrayStorage:
     Parameters
     ----------
     grams : array of shape (m, N, N)
-        An array of contiguous float64 or float32 numbers that takes at least `IN_PLACE_BYTES` is used
-        itself. Others are copied.
+        An array of contiguous float64 or float32 numbers that takes at least `IN_PLACE_BYTES`, or is
+        read-only and no view, is used itself. Others are copied.
     what : str
         The name of the argument, for the message.
 
@@ -41,7 +41,9 @@ def as_stack(grams: Any, what: str = "grams") -> ArrayStorage:
         If it is no such stack.
     """
     array = as_squares(grams, what)
-    used = array.flags.c_contiguous and array.flags.aligned and array.nbytes >= IN_PLACE_BYTES
+    constant = array.base is None and (not array.flags.writeable or isinstance(grams, list | tuple))
+    plain = array.flags.c_contiguous and array.flags.aligned
+    used = plain and (constant or array.nbytes >= IN_PLACE_BYTES)
     stack = array if used else np.empty(array.shape, array.dtype)
 
     def inspect(i: int) -> tuple[Array, bool]:

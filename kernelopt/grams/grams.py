@@ -106,10 +106,10 @@ class Grams:
         ----------
         array : array of shape (m, N, N)
             It is checked in one pass. A relative asymmetry up to 1e-8 is rounding, and is averaged. An array
-            of at least 32 MB is used as it is, without a copy, if it is symmetric to the last bit and its
-            entries are contiguous float64 or float32 numbers: what is computed after a change of its numbers
-            mixes both. Other arrays are copied. A float32 array is kept as float32, at half the memory. Its
-            entries are exact as doubles, and all sums are of doubles.
+            of at least 32 MB, or a read-only one, is used without a copy if it is symmetric to the last bit
+            and its entries are contiguous float64 or float32 numbers: what is computed after a change of its
+            numbers mixes both. Other arrays are copied. A float32 array is kept as float32, at half the
+            memory. Its entries are exact as doubles, and all sums are of doubles.
         names : sequence of m str, optional
             The names of the kernels; by default "K[0]", "K[1]", ...
 

@@ -210,9 +210,12 @@ class Distance:
         c[group] = (squared_radius / (left * left)).above
         for row, part in zip(weights[1:], parts, strict=True):
             row[part] = c[part]
-        (M, *others), (size, *sizes) = self._combined(weights, F), weights @ squares + rho
-        each, lam = zip(parts, others, sizes, strict=True), self.lam[F]
-        return [(part, dominated(M + rho, lam, K, size + bound, self.terms)) for part, K, bound in each]
+        kernels, sizes, lam = self._combined(weights, F), weights @ squares + rho, self.lam[F]
+        M, others, size, bounds = kernels[0] + rho, kernels[1:], sizes[0], sizes[1:]
+        if dominated(M, lam, others.sum(axis=0), size + bounds.sum(axis=0), self.terms + len(parts)):
+            return [(group, True)]  # mostly so near the optimum: one factorisation in the place of eight
+        each = zip(parts, others, bounds, strict=True)
+        return [(part, dominated(M, lam, K, size + bound, self.terms)) for part, K, bound in each]
 
     def _combined(self, weights: Array, F: Index) -> Array:
         """Return the combined kernels on the samples F, for each row of weights, shape (k, |F|, |F|).

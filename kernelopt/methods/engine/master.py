@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg.lapack import dposv
 
 from kernelopt.methods.engine.settings import SETTINGS
-from kernelopt.numerics.decompositions import bordered_solution
 from kernelopt.numerics.matrix_inequality import linear_step
 from kernelopt.numerics.norms import length_of_positive
 from kernelopt.validation import Array
@@ -106,6 +106,6 @@ def scaled_solution(W: Array, right: Array) -> Array | None:
     with np.errstate(all="ignore"):
         root = np.sqrt(W.diagonal())
         scaled = W / (root[:, None] * root)
-        found = bordered_solution(scaled, right / root, False) if np.isfinite(scaled).all() else None
-        dv = np.full(root.size, np.nan) if found is None else found[0] / root
-    return dv if np.isfinite(dv).all() else None
+        _, solved, failed = dposv(scaled, right / root, overwrite_a=True)
+        dv: Array = solved / root
+    return None if failed or not np.isfinite(dv).all() else dv
