@@ -245,8 +245,8 @@ class MKLClassifierCV(CrossValidatedMixin, MKLClassifier):
     Attributes
     ----------
     C_ : float
-        The C with the largest mean score. Of equal scores it is the C nearest to 1, the default of
-        `MKLClassifier`, on a logarithmic scale, and of two equally near ones the smaller.
+        The C with the largest mean score. Of equal scores it is the C nearest to 1 on a logarithmic scale,
+        and of two equally near ones the smaller.
     Cs_ : array of shape (n_values,)
         The values of C that were scored, in ascending order.
     scores_ : array of shape (n_splits, n_values)

@@ -206,7 +206,7 @@ def scaled_by(grams: Grams, normalize: str, weights: Array) -> tuple[Grams, Arra
             steps.take()
     shares = weights / weights.sum()
     means = grams.diagonals @ shares
-    c = means - grams.apply(shares) @ shares if normalize == "multiplicative" else means
+    c = means - grams.apply(weights) @ shares / weights.sum() if normalize == "multiplicative" else means
     for i in np.flatnonzero(~((c > RANK_TOLERANCE * means) & (means > 0)))[:1]:
         raise InputError(
             f"{grams.names[i]} must vary between the training samples, got variance {c[i]:.3g} at mean "

@@ -93,6 +93,8 @@ class Kernel(ABC):
         return min(len(points := self.domain(X, "X", None)), self.gram_rank(points))
 
     def _finite(self, values: Array) -> Array:
+        if np.isfinite(values.sum()):  # a sum that is not finite may be one of large numbers
+            return values
         finite = np.isfinite(values)
         if not finite.all():
             where = np.argwhere(~finite)[0].tolist()

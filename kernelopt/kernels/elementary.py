@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kernelopt.kernels.base import Kernel
-from kernelopt.kernels.profile import Metric, Profile, distances
+from kernelopt.kernels.profile import Metric, Profile, distances, row_blocks
 from kernelopt.validation import Array, positive, whole
 
 SMALLEST_WIDTH = 1e-100  # the square of smaller numbers is close to the smallest normal number
@@ -85,9 +85,9 @@ class polynomial(Kernel):
 
     def gram(self, X: Array, Z: Array | None = None) -> Array:
         K = np.asarray(X @ (X if Z is None else Z).T)
-        K += self.offset
-        if self.degree > 1:
-            K **= self.degree
+        for part in row_blocks(K) if self.degree > 1 or self.offset else ():
+            K[part] += self.offset
+            K[part] **= self.degree
         return K
 
     def gram_rank(self, X: Array) -> int:

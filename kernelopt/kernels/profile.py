@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -86,6 +86,15 @@ def distances(X: Array, Z: Array | None, metric: Metric | None) -> Array:
     return np.asarray(cdist(X, others, metric))
 
 
+IN_CACHE = 1 << 17  # entries of rows that are changed at a time: 1 MB, which fits a fast cache
+
+
+def row_blocks(matrix: Array) -> Iterator[slice]:
+    """Return slices of rows of a matrix that stay in a fast cache while they are changed in several steps."""
+    step = max(1, IN_CACHE // max(1, matrix.shape[1]))
+    return (slice(start, start + step) for start in range(0, len(matrix), step))
+
+
 def squared_distances(X: Array, Z: Array | None = None) -> Array:
     """Return |x_i - z_j|^2 for the rows of X and Z, where Z = None means X; the points should be centred.
 
@@ -94,9 +103,11 @@ def squared_distances(X: Array, Z: Array | None = None) -> Array:
     squares = np.einsum("ij,ij->i", X, X)
     others = squares if Z is None else np.einsum("ij,ij->i", Z, Z)
     found: Array = X @ (X if Z is None else Z).T
-    found *= -2
-    found += squares[:, None] + others  # this sum first: then the result is symmetric where Z is X
-    np.maximum(found, 0, out=found)
+    for part in row_blocks(found):
+        rows = found[part]
+        rows *= -2
+        rows += squares[part, None] + others  # this sum first: then the result is symmetric where Z is X
+        np.maximum(rows, 0, out=rows)
     if Z is None:
         np.fill_diagonal(found, 0.0)
     return found

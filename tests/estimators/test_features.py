@@ -116,8 +116,8 @@ def test_stacks_and_strings():
     both = np.concatenate([X, NEW])
     parsed = [ko.parse_kernel(text) for text in KERNELS]
     stack = KernelStack(ko.Grams.from_kernels(parsed, both))
-    given = MKLClassifier(tol=1e-6).fit(stack[:50], y)
-    points = MKLClassifier(KERNELS, tol=1e-6).fit(X, y)
+    given = MKLClassifier(C=1.0, tol=1e-9).fit(stack[:50], y)
+    points = MKLClassifier(KERNELS, C=1.0, tol=1e-9).fit(X, y)
     np.testing.assert_allclose(given.kernel(stack[50:], stack[:50]), points.kernel(NEW, X), atol=1e-4)
     np.testing.assert_allclose(given.kernel(stack[50:]), given.kernel(stack[50:], stack[50:]))
     features, support = given.transform(stack[50:]), given.transform(stack[given.support_])
