@@ -119,18 +119,23 @@ def splits_of(name, X, y, repeats):
     return list(kind(n_splits=5, n_repeats=repeats, random_state=0).split(X, y))
 
 
+def inner_splits(name):
+    """Return the splits by which hyperparameters are chosen; rows of some sets are in an order."""
+    return (KFold if name in TARGETS else StratifiedKFold)(3, shuffle=True, random_state=0)
+
+
 def rivals(name, X):
     """Return the models that are tuned."""
     grids = [
         {"C": C_VALUES, "gamma": np.array(GAMMA_FACTORS) / X.shape[1]},
         {"C": C_VALUES, "gamma": np.array(GAMMA_FACTORS) / (X.shape[1] * X.var()), "scaler": ["passthrough"]},
     ]
-    scaler = ("scaler", StandardScaler())
+    scaler, cv = ("scaler", StandardScaler()), inner_splits(name)
     if name in TARGETS:
-        svm, cv = Pipeline([scaler, ("svm", SVR())]), KFold(3)
+        svm = Pipeline([scaler, ("svm", SVR())])
         linear = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 4, 15)))
     else:
-        svm, cv = Pipeline([scaler, ("svm", SVC())]), StratifiedKFold(3)
+        svm = Pipeline([scaler, ("svm", SVC())])
         plain = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))
         linear = GridSearchCV(plain, {"logisticregression__C": np.logspace(-3, 2, 6)}, cv=cv)
     keys = {"C": "svm__C", "gamma": "svm__gamma", "scaler": "scaler"}
@@ -178,7 +183,7 @@ def measure(folder, only, repeats, tuned, known):
         scores["ours"] = scores_of(model, X, y, splits)
         seconds = (time.process_time() - began) / len(splits)
         if tuned:
-            search = GridSearchCV(model, {"C": C_VALUES}, cv=3)
+            search = GridSearchCV(model, {"C": C_VALUES}, cv=inner_splits(name))
             scores["ours, C"] = scores_of(search, X, y, splits)
         mean, error, verdict = against(scores["ours"], best)
         yield {
