@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from kernelopt.catalog import Formulation
-from kernelopt.errors import InputError, ParameterError
+from kernelopt.errors import InputError, ParameterError, ShapeError
 from kernelopt.estimators.dictionary import fit_dictionary
 from kernelopt.estimators.fitting import limit_of_solve, running_fit
 from kernelopt.estimators.kernels import StackKernels, trained_on_points, trained_on_stack
@@ -99,6 +99,11 @@ class KernelEstimator(SavedMixin, BaseEstimator):
             All are indexed by sample.
         """
         if self._kernels_are_given and getattr(X, "ndim", None) == 2 and not isinstance(X, KernelStack):
+            if X.shape[0] != X.shape[1]:
+                raise ShapeError(
+                    f"X must be a kernel matrix of shape (n, n) for kernels='precomputed', got {X.shape}. "
+                    "Points are for kernels=None, which evaluates the default kernels."
+                )
             X = [X]
         if isinstance(X, SparsePoints) or issparse(X):
             return self._sparse_points(X, reset=True)

@@ -87,7 +87,7 @@ class Comparison:
             for name, score, error, more, its, seconds in zip(*columns.values(), strict=True)
         ]
         rows[0][3:5] = ["", ""]
-        head = ["", self.measure, "std. error", "learned minus it", "std. error", "seconds"]
+        head = ["", self.measure, "std. error", "learned minus it", "std. error", "s / split"]
         return head, rows, len(head) - 1
 
     def __str__(self) -> str:

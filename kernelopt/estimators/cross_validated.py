@@ -16,7 +16,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
-from kernelopt.errors import ConvergenceWarning, ParameterError, Stopped, TimeLimitError
+from kernelopt.errors import ConvergenceWarning, InputError, ParameterError, Stopped, TimeLimitError
 from kernelopt.estimators.classifier import MKLClassifier
 from kernelopt.estimators.dictionary import C_GRID
 from kernelopt.estimators.fitting import Fit, expect, one_call, running_fit, time_for
@@ -171,6 +171,13 @@ def splits_of(cv: Any, y: Any, classes: bool) -> list[Split]:
     splits = list(check_cv(cv, y, classifier=classes).split(np.zeros(len(y)), y))
     if not splits:
         raise ParameterError("cv must give at least one split, got none. Pass cv=5, say.")
+    for k, (train, _) in enumerate(splits) if classes else ():
+        lacking = np.setdiff1d(y, y[train])
+        if lacking.size:
+            raise InputError(
+                f"every split of cv must have training samples of all classes, got none of class "
+                f"{shown(lacking[0])} in split {k}. Add samples of the class, or take fewer splits."
+            )
     return splits
 
 

@@ -107,6 +107,8 @@ class StackKernels:
         The training samples that are left after `only`, as positions in `samples`.
     spherical : bool
         Whether the kernels are normalised by their diagonals.
+    complete : bool
+        Whether every sample of the stack has every view.
     """
 
     constants: Annotated[Array, "m"]
@@ -116,6 +118,7 @@ class StackKernels:
     checksum: Digest
     kept: Annotated[Index, "s"]
     spherical: bool
+    complete: bool
 
     def __post_init__(self) -> None:
         as_names(self.names, self.constants.size)
@@ -153,6 +156,12 @@ class StackKernels:
                 f"({wanted[0]}, n_new, {wanted[1]}), got {array.shape}. Evaluate each of the {wanted[0]} "
                 f"kernels at all {wanted[1]} training samples, or pass a KernelStack."
             )
+        if not self.complete:
+            raise InputError(
+                "new samples of a stack with missing views must be chosen from that stack, got an array, "
+                "which does not say which views a sample lacks. Make one stack of the training and the new "
+                "samples, KernelStack(kernels, missing=...), fit on stack[train] and pass stack[new]."
+            )
         if self.spherical:
             raise InputError(
                 "new points of kernels with normalize='spherical' must come as a KernelStack, got an array: "
@@ -188,7 +197,8 @@ def trained_on_stack(stack: KernelStack, normalize: str, weights: Array) -> tupl
     grams = stack.gram()
     scaled, constants = scaled_by(grams.normalize("spherical") if spherical else grams, normalize, weights)
     kept, known = np.arange(len(stack)), (stack.grams.n_points, stack.checksum)
-    return StackKernels(constants, stack.names, stack.samples, *known, kept, spherical), scaled
+    how = spherical, stack.complete
+    return StackKernels(constants, stack.names, stack.samples, *known, kept, *how), scaled
 
 
 def scaled_by(grams: Grams, normalize: str, weights: Array) -> tuple[Grams, Array]:
@@ -207,6 +217,12 @@ def scaled_by(grams: Grams, normalize: str, weights: Array) -> tuple[Grams, Arra
     shares = weights / weights.sum()
     means = grams.diagonals @ shares
     c = means - grams.apply(weights) @ shares / weights.sum() if normalize == "multiplicative" else means
+    for i in np.flatnonzero(np.minimum(means, c) < -RANK_TOLERANCE * np.abs(means))[:1]:
+        raise InputError(
+            f"{grams.names[i]} must be positive semidefinite, got mean diagonal {means[i]:.3g} and variance "
+            f"{c[i]:.3g} over {grams.n_points} samples with normalize={normalize!r}. SimilarityClassifier "
+            "learns from indefinite similarities, and kernelopt.repair makes kernels of them."
+        )
     for i in np.flatnonzero(~((c > RANK_TOLERANCE * means) & (means > 0)))[:1]:
         raise InputError(
             f"{grams.names[i]} must vary between the training samples, got variance {c[i]:.3g} at mean "

@@ -43,6 +43,8 @@ class KernelStack:
         It tells the matrices of all samples from others.
     shape : tuple (n, m)
         The numbers of chosen samples and of kernels.
+    complete : bool
+        Whether every sample has every view.
 
     Raises
     ------
@@ -64,6 +66,8 @@ class KernelStack:
     missing, so that a function of it does not see the sample; congruences keep a matrix positive
     semidefinite. For kernels with ones on the diagonal, S makes :math:`\sum_l k_l(x_i, x_i) = m` for each
     sample again: a sample with one view of two counts it twice, and is as far from zero as the others.
+    New samples have to be in the stack from the start, since an array of kernels does not say which views a
+    sample lacks: `predict` refuses it.
 
     Examples
     --------
@@ -98,6 +102,7 @@ class KernelStack:
         self.names = self.grams.names
         self.samples: Index = np.arange(self.grams.n_points)
         self.checksum = digest(sampled(self.grams))  # the slices have it too
+        self.complete = missing is None or not np.any(missing)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -83,7 +83,7 @@ def test_the_table_has_means_standard_errors_and_paired_differences(found):
         assert row["difference"] == pytest.approx(difference.mean())
         assert row["standard_error_of_difference"] == pytest.approx(sem(difference))
     lines = str(found).splitlines()
-    assert " ".join(lines[0].split()) == "accuracy std. error learned minus it std. error seconds"
+    assert " ".join(lines[0].split()) == "accuracy std. error learned minus it std. error s / split"
     assert len(lines) == 6 and f"{found.scores['ridge'].mean():.3f}" in lines[-1]
     assert repr(found) == str(found)
 

@@ -9,11 +9,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import KFold, cross_val_score
 
 import kernelopt as ko
 from kernelopt.errors import GramWarning
-from kernelopt.estimators import KernelAlignment, KernelStack, MKLClassifier, MKLRegressor, OneClassMKL
+from kernelopt.estimators import (
+    KernelAlignment,
+    KernelStack,
+    MKLClassifier,
+    MKLClassifierCV,
+    MKLRegressor,
+    OneClassMKL,
+)
 from tests.every import every
 
 RNG = np.random.default_rng(0)
@@ -63,7 +70,7 @@ def test_precomputed_takes_one_matrix_as_scikit_learn_does():
     )
     assert cross_val_score(given, NEAR, Y, cv=3).tolist() == cross_val_score(points, X, Y, cv=3).tolist()
     for wrong, said in (
-        (NEAR[:5], r"must have shape \(m, N, N\), got \(1, 5, 30\)"),
+        (NEAR[:5], r"kernel matrix of shape \(n, n\) .* got \(5, 30\)"),
         (["a", "b"], "X must hold kernels for kernels='precomputed'"),
     ):
         with pytest.raises(ko.InputError, match=said):
@@ -120,6 +127,8 @@ def test_a_missing_view_is_not_seen_and_the_diagonal_is_kept():
     K = sum(w * K for w, K in zip(model.weights_, found, strict=True))
     values = K[25:, model.support_] @ model.dual_coef_[0] + model.intercept_
     assert model.decision_function(stack[25:]) == pytest.approx(values)
+    with pytest.raises(ko.InputError, match="which views a sample lacks"):
+        model.predict(np.array([*kernels.values()])[:, 25:, :25])
     whole = KernelStack(kernels, missing=np.zeros((3, 30), bool))
     assert np.array_equal(np.asarray(whole.grams), np.asarray(KernelStack(kernels).grams))
 
@@ -137,3 +146,12 @@ def test_wrong_marks_of_missing_views_are_said():
             KernelStack(STACK, missing=missing)
     with pytest.raises(ko.InputError, match=r"pass KernelStack\(kernels, missing=...\)"):
         MKLClassifier().fit(np.where(X > 2, np.nan, X), Y)
+
+
+def test_matrices_that_are_no_kernels_are_said():
+    with pytest.raises(ko.InputError, match=r"kernel matrix of shape \(n, n\) .* got \(30, 3\)"):
+        MKLClassifier("precomputed").fit(X, Y)
+    with pytest.raises(ko.InputError, match="positive semidefinite, got mean diagonal -1.* Similarity"):
+        MKLClassifier("precomputed").fit(NEAR - 2.0, Y)
+    with pytest.raises(ko.InputError, match="none of class True in split 0"):
+        MKLClassifierCV(cv=KFold(3)).fit(X, np.arange(30) == 7)
