@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelopt.errors import InputError, ParameterError, ShapeError
+from kernelopt.errors import InputError, NotFiniteError, ParameterError, ShapeError
 from kernelopt.grams import Grams, as_grams
 from kernelopt.grams.arguments import as_names
 from kernelopt.grams.written import sampled
@@ -96,7 +96,13 @@ class KernelStack:
                     "one of them out."
                 )
             names, matrices = [*map(str, grams)], [*grams.values()]
-        self.grams = as_grams(matrices if missing is None else without_missing(matrices, missing))
+        try:
+            self.grams = as_grams(matrices if missing is None else without_missing(matrices, missing))
+        except NotFiniteError as error:
+            error.add_note(
+                "Where a sample lacks a view, pass missing=: its row and column may hold NaN."
+            )
+            raise
         if names is not None:
             self.grams = Grams(self.grams.storage.renamed(as_names(names, len(self.grams))))
         self.names = self.grams.names

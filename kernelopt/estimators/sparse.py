@@ -175,10 +175,11 @@ def trained_on_sparse(
     found, names = list[Kernel](), list[str]()
     for name, kernel, columns in kernel_triples(kernels):
         if is_default(kernel) or columns is not None:
-            what = "the columns of a kernel" if columns is not None else "the default kernels"
+            which = "the default kernels, which standardise" if kernel is None else f"{kernel!r}"
+            what = which if columns is None else "a kernel of chosen columns"
             raise ParameterError(
-                f"kernels of sparse X must be given, and read all columns, got {what}, which standardise or "
-                'choose columns. Pass for instance ["linear()", "gaussian(1.0)"], or X.toarray().'
+                f"kernels of sparse X must be given, and read all columns as they are, got {what}. Pass for "
+                'instance ["linear()", "gaussian(1.0)"], or X.toarray().'
             )
         read = as_kernel(kernel)
         names.append(name or repr(read))

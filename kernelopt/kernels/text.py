@@ -223,7 +223,8 @@ def _called(node: ast.Call, kind: type[Kernel], text: str) -> Kernel:
 def _class(name: str, text: str) -> type[Kernel]:
     classes = OWN if name in OWN else kernel_classes()
     if name not in classes:
-        remedy = f"{suggestion(name, classes)} `kernelopt list kernels` describes them.".lstrip()
+        meant = "gaussian" if name.lower() == "rbf" else name  # scikit-learn's name
+        remedy = f"{suggestion(meant, classes)} `kernelopt list kernels` describes them.".lstrip()
         raise _refused(text, f"made of the kernels {', '.join(classes)}", name, remedy=remedy)
     return classes[name]
 

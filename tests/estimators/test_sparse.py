@@ -114,8 +114,8 @@ def test_a_model_of_sparse_points_is_saved_and_certified(tmp_path):
 def test_what_sparse_points_cannot_be_used_for_is_said():
     for kernels, said in (
         (None, "got the default kernels, .*X.toarray"),
-        ("gaussian(0.5 median)", "got the default kernels"),
-        ([("first", "linear()", [0])], "got the columns of a kernel"),
+        ("gaussian(0.5 median)", "got 'gaussian\\(0.5 median\\)'"),
+        ([("first", "linear()", [0])], "got a kernel of chosen columns"),
         ("laplacian(1.0)", r"functions of x'z or \|x - z\|\^2, .* got laplacian"),
         (ko.on_columns(ko.gaussian(1.0), [0, 1]), "got on_columns"),
     ):
