@@ -99,9 +99,7 @@ class KernelStack:
         try:
             self.grams = as_grams(matrices if missing is None else without_missing(matrices, missing))
         except NotFiniteError as error:
-            error.add_note(
-                "Where a sample lacks a view, pass missing=: its row and column may hold NaN."
-            )
+            error.add_note("Where a sample lacks a view, pass missing=: its row and column may hold NaN.")
             raise
         if names is not None:
             self.grams = Grams(self.grams.storage.renamed(as_names(names, len(self.grams))))

@@ -21,7 +21,7 @@ from kernelopt.estimators.cross_validated import splits_of
 from kernelopt.estimators.kernels import forget_matrices
 from kernelopt.estimators.mkl import MKLRegressor, used_for
 from kernelopt.estimators.workers import in_workers
-from kernelopt.figures import STYLE, name_rows, new_axes, shortened_name, write_beside
+from kernelopt.figures import STYLE, legend_below, name_rows, new_axes, shortened_name
 from kernelopt.methods import Solution
 from kernelopt.plain_tables import text_table
 from kernelopt.running import Call
@@ -126,14 +126,15 @@ class Stability:
         ax.hlines(rows, lower, upper, color=STYLE.light, linewidth=3, label=f"{self.level:.0%} of resamples")
         ax.plot(self.weights, rows, "o", color=STYLE.dark, markersize=4, label="all samples")
         columns = self.as_dict()
+        beside = {"transform": ax.get_yaxis_transform(), "fontsize": STYLE.font, "va": "center"}
         for i, (loss, error) in enumerate(zip(columns["loss"], columns["standard_error"], strict=True)):
-            end = max(float(upper[i]), float(self.weights[i]))
-            write_beside(ax, f"{loss:+.3f} ± {error:.3f}", (end, i), (6, 0))
+            ax.text(1.02, i, f"{loss:+.3f} ± {error:.3f}", **beside)
+        ax.text(1.02, -0.75, f"{self.measure} lost without it,\n± standard error", **beside)
         name_rows(ax, [shortened_name(name) for name in self.names])
-        ax.set_xlim(0, 1.35 * max(float(upper.max()), float(self.weights.max())) or 1.0)
-        ax.set_xlabel(f"weight; beside it the loss of {self.measure} without the kernel")
-        ax.set_title("Kernel weights on resamples")
-        ax.legend(fontsize=STYLE.font, frameon=False)
+        ax.set(xlim=(0, 1.05 * max(float(upper.max()), float(self.weights.max())) or 1.0), xlabel="weight")
+        told = f"{len(self.resampled)} resamples; {self.measure} {self.score:.3f} with all kernels"
+        ax.set_title(f"Kernel weights\n{told}")
+        legend_below(ax)
         return ax
 
 
