@@ -61,6 +61,8 @@ def step_zeros(total: Function, knots: Array, drops: Array, start: float) -> tup
     f is `start` below all knots, and falls by drops_i >= 0 at knots_i. Sums of the drops give its values up
     to a bound of their rounding errors. It is evaluated only on pieces where that bound leaves its sign open.
     """
+    if (falling := drops > 0).any():  # half of the knots of a hinge are no drops
+        knots, drops = knots[falling], drops[falling]
     order = np.argsort(knots)
     edges = knots[order]
     values = start - np.concatenate([[0.0], np.cumsum(drops[order])])
