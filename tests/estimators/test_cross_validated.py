@@ -36,7 +36,7 @@ def test_a_path_has_the_scores_of_a_grid(multiclass):
 
 def test_a_path_of_a_regression_has_the_scores_of_a_grid(tmp_path):
     X, y = (data[:90] for data in load_diabetes(return_X_y=True))  # in no order
-    options = {"tol": 1e-6, "loss": "squared", "kernels": ["gaussian(0.1)", "gaussian(0.3)", "linear()"]}
+    options = {"tol": 1e-8, "loss": "squared", "kernels": ["gaussian(0.1)", "gaussian(0.3)", "linear()"]}
     grid = GridSearchCV(MKLRegressor(**options), {"C": sorted(CS)}, cv=3).fit(X, y)
     model = MKLRegressorCV(**options, Cs=CS, cv=3).fit(X, y)
     np.testing.assert_allclose(model.scores_.mean(axis=0), grid.cv_results_["mean_test_score"], atol=1e-4)
