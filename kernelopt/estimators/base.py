@@ -98,7 +98,7 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         array of shape (n, d), array of n strings, KernelStack, or SparsePoints
             All are indexed by sample.
         """
-        if self._kernels_are_given and getattr(X, "ndim", None) == 2 and not isinstance(X, KernelStack):
+        if self._is_one_kernel(X):
             if X.shape[0] != X.shape[1]:
                 raise ShapeError(
                     f"X must be a kernel matrix of shape (n, n) for kernels='precomputed', got {X.shape}. "
@@ -135,6 +135,11 @@ class KernelEstimator(SavedMixin, BaseEstimator):
     def _kernels_are_given(self) -> bool:
         """Whether samples are kernels by the parameter `kernels`; without it they may be a stack too."""
         return isinstance(self.kernels, str) and self.kernels == "precomputed"
+
+    def _is_one_kernel(self, X: Any) -> bool:
+        """Whether samples are one kernel matrix: an array of two dimensions, by the parameter `kernels`."""
+        two = getattr(X, "ndim", None) == 2 and not isinstance(X, KernelStack)
+        return self._kernels_are_given and two
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -192,7 +197,7 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         """Check samples that come after the training, and return them as `TrainedKernels.at` takes them."""
         check_is_fitted(self)
         if isinstance(self._trained, StackKernels):
-            if self._kernels_are_given and getattr(X, "ndim", None) == 2 and not isinstance(X, KernelStack):
+            if self._is_one_kernel(X):
                 X = [X]
             if not is_stack(X):
                 raise InputError(

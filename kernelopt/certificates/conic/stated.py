@@ -121,6 +121,7 @@ def substituted(
     )
 
 
+@kept_in_structure
 def coefficients_assumption(structure: Structure) -> str:
     """Return what a conic bound assumes of the coefficients, as a sentence; empty where none is a sum."""
     lifted = structure.lifted
