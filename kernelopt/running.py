@@ -11,6 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
@@ -153,6 +154,16 @@ class Call:
             return False
         self.record_end(error)
         return True
+
+
+@contextmanager
+def user_call() -> Iterator[Call]:
+    """Run a block as a call of its own without a deadline; after Ctrl-C it ends by KeyboardInterrupt."""
+    call = Call()
+    with closing(call), call:
+        yield call
+    if call.interrupted:
+        raise KeyboardInterrupt
 
 
 _RUNNING: ContextVar[Call | None] = ContextVar("the running call of kernelopt", default=None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -29,7 +28,7 @@ from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.samples import is_stack
 from kernelopt.estimators.workers import in_workers
 from kernelopt.plain_tables import text_table
-from kernelopt.running import Call
+from kernelopt.running import user_call
 from kernelopt.validation import Array, Index, shown
 
 LEARNED = "learned kernel"
@@ -150,12 +149,9 @@ def compare(
     learner, X, y = read_data(model, X, y, "compare")
     classes = is_classifier(learner)
     splits = splits_of(cv, y, classes)
-    call = Call()
-    with closing(call), call:
+    with user_call():
         tasks = [(model, X, y, train, test, scoring) for train, test in splits]
         found = list(in_workers(judged_split, tasks, n_jobs, "comparing on split"))
-    if call.interrupted:
-        raise KeyboardInterrupt
     names = [*found[0][0]]
     return Comparison(
         {name: np.array([rows[name][0] for rows, _ in found]) for name in names},

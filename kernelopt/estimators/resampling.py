@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from copy import copy
 from dataclasses import dataclass, replace
 from inspect import signature
@@ -24,7 +23,7 @@ from kernelopt.estimators.workers import in_workers
 from kernelopt.figures import STYLE, legend_below, name_rows, new_axes, shortened_name
 from kernelopt.methods import Solution
 from kernelopt.plain_tables import text_table
-from kernelopt.running import Call
+from kernelopt.running import user_call
 from kernelopt.validation import Array, Index, as_generator, positive, whole
 
 USED = 1e-6  # share of the largest weight from which a kernel is used
@@ -217,8 +216,7 @@ def stability(
     level, rng = positive(level, "level", below=1.0), as_generator(random_state)
     classes = is_classifier(learner)
     splits = splits_of(cv, y, classes)
-    call = Call()
-    with closing(call), call:
+    with user_call():
         fitted = clone(model).fit(X, y)
         whole_fit = parts_of(fitted, "stability")[1]
         names, weights = whole_fit.kernel_names_, whole_fit.weights_
@@ -228,8 +226,6 @@ def stability(
         resampled = [*in_workers(weights_on, resamples, n_jobs, "learning on resample")]
         tasks = [(model, X, y, train, test, scoring) for train, test in splits]
         scores = np.array([*in_workers(scores_on, tasks, n_jobs, "scoring without each kernel on split")])
-    if call.interrupted:
-        raise KeyboardInterrupt
     losses, mean = scores[:, :1] - scores[:, 1:], float(scores[:, 0].mean())
     return Stability(names, weights, np.array(resampled), losses, mean, level, measure_of(scoring, classes))
 

@@ -11,13 +11,12 @@ import argparse
 import importlib.util
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelopt.cli.output import Output, check_out, say
 from kernelopt.cli.usage import Parser
-from kernelopt.running import Call
+from kernelopt.running import user_call
 
 if TYPE_CHECKING:
     from kernelopt.cli.demo.rows import Row
@@ -66,13 +65,10 @@ def run(options: argparse.Namespace) -> int:
         f"{len(data.kernels)} kernels with unit diagonal"
     )
     rows: dict[str, Row] = {}
-    call = Call()
-    with closing(call), call:
+    with user_call() as call:
         for title, learned in work.ROWS.items():
             call.stage = f"{len(rows) + 1} of {len(work.ROWS)}, {title}"
             rows[title] = learned(data)
-    if call.interrupted:  # by a handler of the caller's own
-        raise KeyboardInterrupt
     largest = max(row.solution.gap for row in rows.values() if row.solution is not None)
     documents = [document(title, row) for title, row in rows.items()]
     output.rows(COLUMNS, documents, numbers=6)
