@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -40,6 +41,14 @@ def in_workers(
     """
     steps = Steps(doing, len(arguments))
     parallel = Parallel(n_jobs=workers(n_jobs), return_as="generator")
-    for found in parallel(delayed(work)(*each) for each in arguments):
-        yield found
-        steps.take()
+    results = parallel(delayed(work)(*each) for each in arguments)
+    try:
+        for found in results:
+            yield found
+            steps.take()
+    finally:
+        with (
+            warnings.catch_warnings()
+        ):  # joblib warns of results that nobody reads, after an error that says why
+            warnings.simplefilter("ignore", UserWarning)
+            results.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import time
 import warnings
@@ -18,6 +19,7 @@ from sklearn.datasets import make_classification
 import kernelopt as ko
 from kernelopt import estimators as es
 from kernelopt import running
+from kernelopt.estimators.workers import in_workers
 from kernelopt.numerics.compiling import numba_clock
 
 X, Y = make_classification(120, 6, n_informative=4, random_state=0)
@@ -376,3 +378,13 @@ def test_a_time_limit_bounds_fit_on_the_processor(limit, monkeypatch):
     taken = time.process_time() - began
     assert taken <= 1.1 * limit + 1.0
     assert left_untouched(model) or model.score(A, b) > 0.6
+
+
+def test_results_of_processes_that_nobody_reads_leave_no_warning():
+    """Threads have finished several tasks when the caller ends after the first result."""
+    with parallel_config(backend="threading"):
+        results = in_workers(time.sleep, [(0.01,)] * 6, 2, "sleeping")
+        next(results)
+        time.sleep(0.1)
+        results.close()
+    gc.collect()
