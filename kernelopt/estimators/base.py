@@ -26,7 +26,7 @@ from kernelopt.estimators.kernels import StackKernels, trained_on_points, traine
 from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.samples import finite_points, is_stack, is_strings, warn_of_gram
-from kernelopt.estimators.saving import SavedMixin, samples_checksum
+from kernelopt.estimators.saving import SavedMixin, Trained, samples_checksum
 from kernelopt.estimators.sparse import SparseKernels, SparsePoints, trained_on_sparse
 from kernelopt.grams import Grams
 from kernelopt.grams.caching import CACHE_BYTES
@@ -179,17 +179,16 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         self._rows = np.arange(len(samples)) if rows is None else rows
         samples = samples if rows is None else samples[rows]
         weights = np.ones(len(samples)) if weights is None else weights
+        trained: Trained
         if isinstance(samples, KernelStack):
-            stacked, grams = trained_on_stack(samples, self.normalize, weights)
-            self._trained, self.kernels_ = stacked, None
+            trained, grams = trained_on_stack(samples, self.normalize, weights)
         elif isinstance(samples, SparsePoints):
-            sparse, grams = trained_on_sparse(self.kernels, samples, self.normalize, weights)
-            self._trained, self.kernels_ = sparse, sparse.kernels
+            trained, grams = trained_on_sparse(self.kernels, samples, self.normalize, weights)
         else:
             names = getattr(self, "feature_names_in_", None)
             dictionary = fit_dictionary(self.kernels, samples, names, weights, self.random_state)
             trained, grams = trained_on_points(dictionary, samples, self.normalize, weights)
-            self._trained, self.kernels_ = trained, trained.kernels
+        self._trained, self.kernels_ = trained, trained.kernels
         self.kernel_names_, self._checksum = self._trained.names, samples_checksum(samples)
         return grams
 

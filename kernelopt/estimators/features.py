@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kernelopt.errors import InputError
-from kernelopt.estimators.kernels import PointKernels, StackKernels, weighted_kernel
-from kernelopt.estimators.precomputed import KernelStack, refuse_other
-from kernelopt.estimators.saving import Trained
-from kernelopt.estimators.sparse import SparseKernels, stored
+from kernelopt.estimators.precomputed import as_stack
 from kernelopt.numerics.decompositions import RANK_TOLERANCE, eigenpairs
-from kernelopt.validation import Array, shown
+from kernelopt.validation import Array
 
 
 class LearnedKernelMixin:
@@ -47,9 +42,9 @@ class LearnedKernelMixin:
         check_is_fitted(self)
         X = self._read_new(X)
         weights = np.atleast_2d(self.weights_).sum(axis=0)
-        if isinstance(self._trained, StackKernels):
-            as_stack(X, "kernel")
-        other = moved(self._trained, X if Z is None else self._read_new(Z))
+        if self.kernels_ is None:
+            as_stack(X)
+        other = self._trained.moved(X if Z is None else self._read_new(Z))
         return np.asarray(other.at(X, weights))
 
 
@@ -79,7 +74,7 @@ class KernelFeaturesMixin(LearnedKernelMixin, ClassNamePrefixFeaturesOutMixin, T
         check_is_fitted(self)
         samples, trained = self._read_new(X), self._trained
         parts = [
-            trained.at(samples, weights) @ inverse_root(support_kernel(trained, samples, weights))
+            trained.at(samples, weights) @ inverse_root(trained.own(samples, weights))
             for weights in np.atleast_2d(self.weights_)
         ]
         return np.hstack(parts)
@@ -87,39 +82,6 @@ class KernelFeaturesMixin(LearnedKernelMixin, ClassNamePrefixFeaturesOutMixin, T
     @property
     def _n_features_out(self: Any) -> int:
         return len(np.atleast_2d(self.weights_)) * int(self.support_.size)
-
-
-def moved(trained: Trained, samples: Any) -> Trained:
-    """Return trained kernels whose training samples are others."""
-    if isinstance(trained, SparseKernels):
-        return replace(trained, **stored(samples))
-    if isinstance(trained, PointKernels):
-        return replace(trained, points=trained.dictionary.points(samples))
-    stack = as_stack(samples, "kernel")
-    refuse_other(stack, trained.checksum)
-    return replace(trained, samples=stack.samples, kept=np.arange(len(stack)))
-
-
-def support_kernel(trained: Trained, samples: Any, weights: Array) -> Array:
-    """Return a combination of the kernels between the support points; a stack holds it with the samples."""
-    if isinstance(trained, SparseKernels):
-        return trained.at(trained.points, weights)
-    if isinstance(trained, PointKernels):
-        factors = weights / trained.constants
-        return weighted_kernel(trained.kernels, factors, trained.points, trained.points)
-    support = as_stack(samples, "transform")[:]
-    support.samples = trained.samples[trained.kept]
-    return trained.at(support, weights)
-
-
-def as_stack(samples: Any, caller: str) -> KernelStack:
-    """Return samples of precomputed kernels, which must be a `KernelStack`."""
-    if not isinstance(samples, KernelStack):
-        raise InputError(
-            f"{caller} of a model of precomputed kernels must get a KernelStack, got {shown(samples)}, which "
-            "does not hold the kernels between all of these samples. Pass stack[test]."
-        )
-    return samples
 
 
 def inverse_root(K: Array) -> Array:

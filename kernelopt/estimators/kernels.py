@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from kernelopt.errors import InputError, ShapeError
 from kernelopt.estimators.dictionary import Dictionary
-from kernelopt.estimators.precomputed import KernelStack, refuse_other
+from kernelopt.estimators.precomputed import KernelStack, as_stack, refuse_other
 from kernelopt.grams import Grams
 from kernelopt.grams.arguments import as_names
 from kernelopt.grams.caching import all_cached, pieces
 from kernelopt.grams.evaluated import KernelStorage, groups, is_moderate, is_numeric
 from kernelopt.grams.normalized import ScaledStorage
-from kernelopt.kernels import Kernel, normalized
+from kernelopt.kernels import Kernel, as_strings, normalized
 from kernelopt.kernels.profile import distances
 from kernelopt.numerics.decompositions import RANK_TOLERANCE
 from kernelopt.records import Digest, record
@@ -81,9 +81,27 @@ class PointKernels:
             self.kernels, np.asarray(weights) / self.constants, self.dictionary.points(X), self.points
         )
 
+    def own(self, samples: Any, weights: Array) -> Array:
+        """Return the sum of `at` between the training points. The stack of `StackKernels` is not needed."""
+        return weighted_kernel(self.kernels, np.asarray(weights) / self.constants, self.points, self.points)
+
+    def moved(self, samples: Any) -> PointKernels:
+        """Return the kernels with other training points."""
+        return replace(self, points=self.dictionary.points(samples))
+
     def only(self, points: Index) -> PointKernels:
         """Return the kernels with some of the training points, such as the support points."""
         return replace(self, points=self.points[points])
+
+    def check(self, features: Any) -> int:
+        """Return the number of training points, and raise unless their width is that of X of d columns."""
+        if self.points.dtype == object:
+            return len(as_strings(self.points, "points"))
+        used = [column for block in self.dictionary.blocks for column in block.columns]
+        width = len(used) or features
+        if type(features) is not int or self.points.shape[1] != width or max(used, default=0) >= features:
+            raise ValueError(f"points of {width} columns expected, got shape {self.points.shape}")
+        return len(self.points)
 
 
 @record("stack")
@@ -119,6 +137,7 @@ class StackKernels:
     kept: Annotated[Index, "s"]
     spherical: bool
     complete: bool
+    kernels = None
 
     def __post_init__(self) -> None:
         as_names(self.names, self.constants.size)
@@ -170,9 +189,25 @@ class StackKernels:
             )
         return array
 
+    def own(self, samples: Any, weights: Array) -> Array:
+        """Return the sum of `at` between the training samples, from any choice of samples of their stack."""
+        training = as_stack(samples)[:]
+        training.samples = self.samples[self.kept]
+        return self.at(training, weights)
+
+    def moved(self, samples: Any) -> StackKernels:
+        """Return the kernels with other training samples of the same stack."""
+        stack = as_stack(samples)
+        refuse_other(stack, self.checksum)
+        return replace(self, samples=stack.samples, kept=np.arange(len(stack)))
+
     def only(self, points: Index) -> StackKernels:
         """Return the kernels with some of the training samples."""
         return replace(self, kept=self.kept[points])
+
+    def check(self, features: Any) -> int:
+        """Return the number of training samples; there are no points, whatever the columns of X are."""
+        return self.kept.size
 
 
 TrainedKernels = PointKernels | StackKernels

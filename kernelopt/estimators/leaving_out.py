@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from kernelopt.errors import InputError
 from kernelopt.estimators.classifier import LOSSES, MKLClassifier, class_factors
 from kernelopt.estimators.comparing import read_data
-from kernelopt.estimators.features import moved
 from kernelopt.estimators.labels import signs
 from kernelopt.estimators.mkl import MKLRegressor
 from kernelopt.estimators.samples import positive_weights
@@ -91,7 +90,7 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Arra
     used = np.flatnonzero(weights)
     samples = model._read_new(X)
     samples = _safe_indexing(samples, used)
-    training = moved(model._trained, samples)
+    training = model._trained.moved(samples)
     values = np.asarray(model._machine_values(X))
     scale, shift = (model.target_unit_, model.target_mean_) if isinstance(model, MKLRegressor) else (1.0, 0.0)
     labels, loss = labels_and_loss(model, y[used], weights[used])

@@ -172,6 +172,17 @@ class KernelStack:
         refuse_other(self, training.checksum)
 
 
+def as_stack(samples: Any) -> KernelStack:
+    """Return samples of precomputed kernels, which must be a `KernelStack`."""
+    if not isinstance(samples, KernelStack):
+        raise InputError(
+            "samples of kernel, transform and leave_one_out must be a KernelStack for a model of precomputed "
+            f"kernels, got {shown(samples)}, which does not hold the kernels between all of them. "
+            "Pass stack[test]."
+        )
+    return samples
+
+
 def refuse_other(stack: KernelStack, checksum: str) -> None:
     """Raise an `InputError` if a stack is not the one with a checksum, on which a model was trained."""
     if stack.checksum != checksum:

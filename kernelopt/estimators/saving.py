@@ -17,13 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 from kernelopt.catalog import Formulation
 from kernelopt.certificates import Certificate, certify
 from kernelopt.errors import InputError, LabelError, ParameterError
-from kernelopt.estimators.kernels import PointKernels, StackKernels, TrainedKernels
+from kernelopt.estimators.kernels import TrainedKernels
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.sparse import SparseKernels, SparsePoints
 from kernelopt.grams import Grams
 from kernelopt.grams.written import sampled
 from kernelopt.installed import installed
-from kernelopt.kernels import as_strings
 from kernelopt.losses import Loss
 from kernelopt.methods.saved import SavedSolution, saved
 from kernelopt.records import check_parts, digest, encoded, record, write
@@ -101,8 +100,7 @@ def estimator_of(
             raise ValueError(f"no attribute that fit sets: {attribute!r}")  # no method is replaced
         setattr(estimator, attribute, value)
     check_fitted(estimator, trained)
-    estimator._trained, estimator.kernel_names_ = trained, trained.names
-    estimator.kernels_ = None if isinstance(trained, StackKernels) else trained.kernels
+    estimator._trained, estimator.kernel_names_, estimator.kernels_ = trained, trained.names, trained.kernels
     return estimator
 
 
@@ -131,21 +129,11 @@ def check_fitted(estimator: Any, trained: Trained) -> None:
     Its class states them and their forms by `_fitted_forms`.
     """
     forms: Mapping[str, Any] = estimator._fitted_forms
-    points: Any = trained.kept if isinstance(trained, StackKernels) else trained.points
-    sizes = check_parts(
-        {name: getattr(estimator, name) for name in forms}, forms, m=len(trained.names), s=len(points)
-    )
     features = getattr(estimator, "n_features_in_", None)
-    if isinstance(trained, SparseKernels) and trained.d != features:
-        raise ValueError(f"sparse points of {features} columns expected, got {trained.d}")
-    if isinstance(trained, PointKernels) and points.dtype == object:
-        as_strings(points, "points")
-    elif isinstance(trained, PointKernels):
-        blocks = trained.dictionary.blocks
-        used = [column for block in blocks for column in block.columns]
-        width = len(used) or features
-        if type(features) is not int or points.shape[1] != width or not 0 <= max(used, default=0) < features:
-            raise ValueError(f"points of {width} columns expected, got shape {points.shape}")
+    points = trained.check(features)
+    sizes = check_parts(
+        {name: getattr(estimator, name) for name in forms}, forms, m=len(trained.names), s=points
+    )
     named = getattr(estimator, "feature_names_in_", None)
     if named is not None and named.shape != (features,):
         raise ValueError(f"{features} names of features expected, got shape {named.shape}")

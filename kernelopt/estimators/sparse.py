@@ -105,7 +105,11 @@ def sparse_kernel(kernel: Kernel, X: SparsePoints, Z: SparsePoints | None = None
 
 def lengths(kernel: Kernel, X: SparsePoints) -> Array:
     """Return the roots of k(x_i, x_i) for sparse points, which must be positive."""
-    found = np.array([sparse_kernel(kernel, X[[i]])[0, 0] for i in range(len(X))])
+    profile = kernel.profile()
+    if isinstance(kernel, polynomial):
+        found = (X.squares + kernel.offset) ** kernel.degree
+    else:  # a function of |x - z|^2, or `sparse_kernel` refuses it
+        found = np.full(len(X), 1.0 if profile is None else profile.own)
     for i in np.flatnonzero(found <= 0)[:1]:
         raise InputError(
             f"{kernel!r} must be positive between a point and itself, got {found[i]:g} at X[{i}]. Drop that "
@@ -156,9 +160,23 @@ class SparseKernels:
                 total[part] += factors[i] * sparse_kernel(self.kernels[i], X[part], Z)
         return total
 
+    def own(self, samples: Any, weights: Array) -> Array:
+        """Return the sum of `at` between the training points. The stack of `StackKernels` is not needed."""
+        return self.at(self.points, weights)
+
+    def moved(self, samples: SparsePoints) -> SparseKernels:
+        """Return the kernels with other training points."""
+        return replace(self, **stored(samples))
+
     def only(self, points: Index) -> SparseKernels:
         """Return the kernels with some of the training points, such as the support points."""
-        return replace(self, **stored(self.points[points]))
+        return self.moved(self.points[points])
+
+    def check(self, features: Any) -> int:
+        """Return the number of training points, and raise unless they have the columns of X."""
+        if self.d != features:
+            raise ValueError(f"sparse points of {features} columns expected, got {self.d}")
+        return len(self.points)
 
 
 def stored(X: SparsePoints) -> dict[str, Any]:

@@ -127,7 +127,7 @@ def test_stacks_and_strings():
     np.testing.assert_allclose(np.diag(spherical.kernel(stack)), spherical.weights_.sum())
     cross = stack[50:].cross(stack[:50])
     for call in (lambda: given.transform(cross), lambda: given.kernel(cross)):
-        with pytest.raises(ko.InputError, match=r"must get a KernelStack, got .*Pass stack\[test\]"):
+        with pytest.raises(ko.InputError, match=r"must be a KernelStack for .* got .*Pass stack\[test\]"):
             call()
     words = ["".join(word) for word in np.random.default_rng(0).choice(list("ACG"), (12, 6))]
     labels = ["A" in word[:3] for word in words]
