@@ -6,6 +6,7 @@ from kernelopt.catalog import Formulation, catalogue
 from kernelopt.certificates import Certificate, certify
 from kernelopt.comparisons import as_triplets, comparisons, sample_triplets, triplet_score
 from kernelopt.duality import Dual, derive, dualize, kkt_table, show
+from kernelopt.entry_points import formulations_are_own
 from kernelopt.errors import (
     ConvergenceWarning,
     InfeasibleError,
@@ -68,6 +69,8 @@ from kernelopt.solution_path import Path, path
 from kernelopt.structure import Structure, expand
 
 __version__ = "0.1.0"
+
+formulations_are_own()  # or a warning says what to do
 
 _LAZY = ("estimators", "extend", "plotting", "testing")  # modules that few need or that take long to import
 

@@ -6,12 +6,14 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, entry_points, packages_distributions
+from importlib.util import find_spec
 from inspect import isabstract
 from typing import Any
 
 from kernelopt.errors import PackageWarning
 
+OWN = "formulations"  # the package of the distribution kernelopt beside the package kernelopt
 FORMULATIONS = "kernelopt.formulations"  # the group of those whose import registers methods, too
 
 
@@ -19,9 +21,12 @@ def loaded(group: str) -> Iterator[tuple[EntryPoint, Any]]:
     """Yield the entry points of a group with the objects that they name, in the order of their names.
 
     One that cannot be imported is left out with a warning: a package that is broken must not stop those
-    who use kernelopt without it.
+    who use kernelopt without it. A foreign package `formulations` is not imported in the place of ours.
     """
+    replaced = group == FORMULATIONS and not formulations_are_own()
     for point in named(group, tuple(sys.path)):
+        if replaced and point.module.partition(".")[0] == OWN:
+            continue
         try:
             found = point.load()
         except Exception as error:  # what the import of a foreign package raises may be anything
@@ -67,3 +72,38 @@ def leave_out(point: EntryPoint, expected: str, got: str) -> None:
         ),
         stacklevel=2,
     )
+
+
+def formulations_are_own() -> bool:
+    """Say whether `import formulations` finds kernelopt's package, or none; warn where it finds another one.
+
+    The package is found and its code is read, but it is not run.
+    """
+    spec = find_spec(OWN)
+    if spec is None:
+        return True
+    read = getattr(spec.loader, "get_code", None)
+    try:
+        code = read(OWN) if read is not None else None
+    except SyntaxError:
+        code = None
+    if code is not None and "__distribution__" in code.co_names and "kernelopt" in code.co_consts:
+        return True
+    others = sorted(set(packages_distributions().get(OWN, [])) - {"kernelopt"})
+    names = ", ".join(others)
+    where = spec.origin or ", ".join(spec.submodule_search_locations or [])
+    remedy = (
+        f"Uninstall {names}, then run `pip install --force-reinstall --no-deps kernelopt`, or "
+        "install each in an environment of its own."
+        if others
+        else "Rename that package where it is your own. Else run `pip install --force-reinstall --no-deps "
+        "kernelopt`."
+    )
+    warnings.warn(
+        PackageWarning(
+            f"the package `formulations` must be the one that kernelopt installs, got {where}"
+            f"{' of ' * bool(others)}{names}. kernelopt's formulations are left out. {remedy}"
+        ),
+        stacklevel=3,
+    )
+    return False
