@@ -293,3 +293,9 @@ def test_more_points_cost_more(kind, cone):
         )
         values.append(solution.value)
     assert values[0] <= values[1] + 1e-6 and values[1] <= values[2] + 1e-6 and values[0] < values[2]
+
+
+@every("method", ["column-generation", "exact"])
+def test_a_solve_prints_nothing(method, capfd):
+    formulated(*plain(0), gamma1=0.05, gamma2=0.02).solve(method)
+    assert capfd.readouterr() == ("", "")
