@@ -6,7 +6,7 @@ Samples are read and kernels are evaluated here. The problem is written in the l
 
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.classifier import MKLClassifier
-from kernelopt.estimators.comparing import compare
+from kernelopt.estimators.comparing import Comparison, compare
 from kernelopt.estimators.cross_validated import MKLClassifierCV, MKLRegressorCV
 from kernelopt.estimators.dictionary import C_GRID, P_GRID
 from kernelopt.estimators.formulation import FormulationClassifier
@@ -18,7 +18,7 @@ from kernelopt.estimators.linear_functional import (
 from kernelopt.estimators.mkl import MKLRegressor
 from kernelopt.estimators.one_class import OneClassMKL
 from kernelopt.estimators.precomputed import KernelStack
-from kernelopt.estimators.resampling import stability
+from kernelopt.estimators.resampling import Stability, stability
 from kernelopt.estimators.similarity import SimilarityClassifier
 from kernelopt.estimators.transductive import TransductiveKernelClassifier
 from kernelopt.estimators.transformers import KernelAlignment, TripletKernel
@@ -26,6 +26,7 @@ from kernelopt.estimators.transformers import KernelAlignment, TripletKernel
 __all__ = [
     "C_GRID",
     "P_GRID",
+    "Comparison",
     "FormulationClassifier",
     "KernelAlignment",
     "KernelEstimator",
@@ -38,6 +39,7 @@ __all__ = [
     "MKLRegressorCV",
     "OneClassMKL",
     "SimilarityClassifier",
+    "Stability",
     "TransductiveKernelClassifier",
     "TripletKernel",
     "compare",
