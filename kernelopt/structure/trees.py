@@ -149,7 +149,10 @@ def is_rounded(e: AddExpression) -> bool:
     sums = dict[cp.Variable | None, Any]()  # of the constants for None
     for read in filter(None, map(affine, e.args)):
         for variable, A in ((None, read.constant), *read.matrices.items()):
-            before = sums.setdefault(variable, 0.0 * A)
+            if variable not in sums:
+                sums[variable] = A
+                continue
+            before = sums[variable]
             sums[variable] = after = before + A
             kept = after - before  # the sum is exact where both differences are
             if abs(before - (after - kept)).sum() + abs(A - kept).sum() > 0:
