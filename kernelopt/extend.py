@@ -1,4 +1,4 @@
-"""The public names for authors of losses, kernels, fidelities, sets, methods and formulations, in packages.
+r"""The public names for authors of losses, kernels, fidelities, sets, methods and formulations, in packages.
 
 Everything that such a package needs is here, in `kernelopt.errors`, in `kernelopt.testing` for its tests, or
 in `kernelopt` itself; other modules may change. A package names what it adds in its entry points. Then
@@ -33,7 +33,7 @@ Frobenius norm, or the methods of `Proximal`. `check_fidelity` tests it.
 `Control`, and returns an `Outcome`. Long work calls `check` between its steps, which raises
 `kernelopt.errors.Stopped` at the time limit. `read_ball` reads one risk with weights in an l_p ball as a
 `BallProblem`, which has the bounds. `on_simplex` is the projection on a
-simplex. `norms` has |v|_p, its q, and the weights of an l_p ball that are optimal for
+simplex. `norms` has :math:`\|v\|_p`, its q, and the weights of an l_p ball that are optimal for
 given lengths. `Ball` is an array with a radius, whose operations bound their rounding errors.
 `register_method` adds a method
 that is in no package; `check_method` tests it.

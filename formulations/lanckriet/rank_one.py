@@ -55,7 +55,7 @@ def rank_one(
     tau : float >= 0, default 0
         Ridge of the criterion, a number: `learned_tau` learns it.
     trace : "sum" or float > 0, default "sum"
-        c; "sum" is the sum of the |v_i|^2.
+        c; "sum" is the sum of the :math:`\|v_i\|^2`.
 
     Returns
     -------

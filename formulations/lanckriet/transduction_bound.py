@@ -16,7 +16,7 @@ ENUMERATED = 12  # points up to which all 2^N <= 4096 sign vectors are looked at
 
 @dataclass(frozen=True)
 class TransductionBound:
-    """A bound on the error on the unlabelled points, and its parts.
+    r"""A bound on the error on the unlabelled points, and its parts.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class TransductionBound:
     confidence : float
         sqrt(2 log(1/delta)).
     capacity : float
-        sqrt(complexity |w|^2 / n).
+        :math:`\sqrt{complexity\, \|w\|^2 / n}`.
     complexity : float
         E_sigma max_K sigma'K sigma over the kernel set, sigma uniform in {-1, +1}^N.
     complexity_bound : float

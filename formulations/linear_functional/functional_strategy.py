@@ -133,7 +133,7 @@ def functional_strategy(
 
     Examples
     --------
-    One kernel K = I and v = (1, -1), alpha = 1: b = v / 3 = X and c = X'v / |X|^2 = 3.
+    One kernel K = I and v = (1, -1), alpha = 1: b = v / 3 = X and c = X'v / X'X = 3.
 
     >>> import numpy as np
     >>> from formulations import linear_functional

@@ -99,7 +99,7 @@ class MKLClassifier(MachineClassifier, MKLEstimator):
     history_ : tuple of (seconds, lower, upper)
     solution_ : Solution, or tuple of them
     n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (n_features,)
         If X has names of columns.
 
     See Also

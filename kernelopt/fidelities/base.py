@@ -102,7 +102,7 @@ class Proximal(Protocol):
     """What a fidelity states whose proximal operator around several matrices is known."""
 
     def proximal(self, V: Array, S: Array, step: float) -> tuple[Array, float]:
-        r"""Return the minimiser of step * sum_k L(X - S_k) + |X - V|^2 / 2, and sum_k L(X - S_k) there.
+        r"""Return the X of least :math:`step \sum_k L(X - S_k) + \tfrac12 \|X - V\|^2`, and the sum there.
 
         V has the shape of X, and S one more axis, over k.
         """

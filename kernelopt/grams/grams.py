@@ -369,18 +369,18 @@ class Grams:
     def normalize(self, kind: Literal["multiplicative", "spherical", "trace"]) -> Grams:
         r"""Return the kernels on a common scale, so that their weights compare.
 
-        ================  ============================================================  ================
+        ================  ============================================================  ======================
         kind              the kernel k(x, z) becomes                                    afterwards
-        ================  ============================================================  ================
-        "multiplicative"  k(x, z) / (Σᵢ k(xᵢ, xᵢ) / N - Σᵢⱼ k(xᵢ, xⱼ) / N²)  [1]_ (26)  features have
-                                                                                        variance one
-        "spherical"       k(x, z) / sqrt(k(x, x) k(z, z))  [1]_ (27)                    k(x, x) = 1
-        "trace"           k(x, z) / (Σᵢ k(xᵢ, xᵢ) / N)                                  tr K = N
-        ================  ============================================================  ================
+        ================  ============================================================  ======================
+        "multiplicative"  :math:`k(x, z) \,/\, (\frac1N \sum_i k(x_i, x_i)              features of variance 1
+                          - \frac1{N^2} \sum_{ij} k(x_i, x_j))`
+        "spherical"       :math:`k(x, z) \,/ \sqrt{k(x, x)\, k(z, z)}`                  k(x, x) = 1
+        "trace"           :math:`k(x, z) \,/\, \frac1N \sum_i k(x_i, x_i)`              tr K = N
+        ================  ============================================================  ======================
 
-        The sums run over the N points of this stack, also in `cross`, for new points, and in any `block`;
-        k(x, x) is each point's own. The names stay. Nothing is evaluated here: a kernel that cannot be
-        scaled is found out when its values are needed.
+        The first two are (26) and (27) of [1]_. The sums run over the N points of this stack, also in
+        `cross`, for new points, and in any `block`; k(x, x) is each point's own. The names stay. Nothing is
+        evaluated here: a kernel that cannot be scaled is found out when its values are needed.
 
         Parameters
         ----------

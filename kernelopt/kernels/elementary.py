@@ -41,7 +41,7 @@ class _Radial(Kernel):
 
 @dataclass(frozen=True)
 class gaussian(_Radial):
-    """The Gaussian kernel, k(x, z) = exp(-|x - z|^2 / (2 width^2)), width > 0 in units of x.
+    r"""The Gaussian kernel, :math:`k(x, z) = \exp(-\|x - z\|^2 / (2\, width^2))`, width > 0 in units of x.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class gaussian(_Radial):
 
 @dataclass(frozen=True)
 class laplacian(_Radial):
-    """The Laplacian kernel, k(x, z) = exp(-|x - z|_1 / width), width > 0 in units of x."""
+    r"""The Laplacian kernel, :math:`k(x, z) = \exp(-\|x - z\|_1 / width)`, width > 0 in units of x."""
 
     def gram(self, X: Array, Z: Array | None = None) -> Array:
         return exponential(self._distances(X, Z, "cityblock"), -1.0)

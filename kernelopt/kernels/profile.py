@@ -15,12 +15,13 @@ Metric = Literal["sqeuclidean", "cityblock"]
 
 @dataclass(frozen=True)
 class Profile:
-    """A kernel k(x, z) = f(d(x, z)) for two points, and k(x, x) = own for a point and itself.
+    r"""A kernel k(x, z) = f(d(x, z)) for two points, and k(x, x) = own for a point and itself.
 
     Attributes
     ----------
     metric : "sqeuclidean", "cityblock" or None
-        The distance d: |x - z|^2 or |x - z|_1. None stands for a constant f, which fits any distance.
+        The distance d: :math:`\|x - z\|^2` or :math:`\|x - z\|_1`. None stands for a constant f, which fits
+        any distance.
     function : function of an array of distances
         It returns f for each entry as a new array. f is non-negative, decreasing and convex on d >= 0.
     own : float
@@ -29,7 +30,8 @@ class Profile:
         The columns of the points that enter the distance. None means all.
     completely_monotone : bool, default False
         Whether the derivatives of f of every order k have the sign (-1)^k on d > 0.
-        Every kernel f(|x - z|^2) that is positive semidefinite in all dimensions has such an f (Schoenberg).
+        Every kernel :math:`f(\|x - z\|^2)` that is positive semidefinite in all dimensions has such an f
+        (Schoenberg).
         Sums of many such kernels take less time. It is tested on the distances of the sums, and certificates
         name it in `Certificate.assumes`, except for the kernels of kernelopt, where it is a theorem.
     """

@@ -22,7 +22,7 @@ from kernelopt.validation import Array, as_vector, boolean, exponent, shown
 
 
 class Risk(ValuedWrap):
-    """The function min over (f, b) of loss(f + b, y) + 1/2 |f|_K^2 of a kernel K; made by `risk`.
+    r"""The function :math:`\min_{f, b}\ \mathrm{loss}(f + b, y) + \tfrac12 \|f\|_K^2` of K; made by `risk`.
 
     Attributes
     ----------

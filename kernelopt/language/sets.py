@@ -26,7 +26,7 @@ class Constraints(list[cp.Constraint], metaclass=Unpacked):
 
 
 def lp_ball(theta: cp.Expression, p: float, radius: Any = 1.0) -> list[cp.Constraint]:
-    """The set of weights theta >= 0 with |theta|_p <= radius.
+    r"""The set of weights :math:`\theta \ge 0` with :math:`\|\theta\|_p \le radius`.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def lp_ball(theta: cp.Expression, p: float, radius: Any = 1.0) -> list[cp.Constr
 
 
 def p_norm(x: cp.Expression, p: float) -> cp.Expression:
-    """The norm |x|_p in an exact cone. cvxpy's `pnorm` replaces p by a nearby fraction by default.
+    r"""The norm :math:`\|x\|_p` in an exact cone. cvxpy's `pnorm` replaces p by a nearby fraction by default.
 
     Parameters
     ----------

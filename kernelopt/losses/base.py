@@ -232,7 +232,7 @@ class Loss(ABC):
         return float(brentq(slope, -reach, reach, xtol=1e-15, maxiter=2000))
 
     def primal(self, f: Array, penalty: float, y: Array, bias: bool) -> Primal:
-        """Return the value of f + b with the best b, where `penalty` is 1/2 |f|^2."""
+        r"""Return the value of f + b with the best b; `penalty` is :math:`\tfrac12 \|f\|^2`."""
         b = self.intercept(f, y) if bias else 0.0
         return Primal(penalty + self.value(f + b, y), 1.0, b)
 

@@ -24,11 +24,12 @@ from kernelopt.validation import Array
 
 @dataclass(frozen=True, eq=False)
 class BallProblem:
-    """min factor sum_k shares_k risk_k(K_theta) + prices'theta + offset over an l_p ball of weights.
+    r"""min factor sum_k shares_k risk_k(K_theta) + prices'theta + offset over an l_p ball of weights.
 
-    The ball is |theta / reach|_p <= 1 with theta >= 0. All risks have the kernel K_theta = sum_m theta_m K_m,
-    on the same n labelled points. In most problems there is one risk, of share 1: then alpha and f below have
-    shape (n,), and s has shape (m,). Of r > 1 risks they have shapes (r, n) and (r, m), with a row for each.
+    The ball is :math:`\|\theta / \mathrm{reach}\|_p \le 1` with :math:`\theta \ge 0`. All risks have the
+    kernel :math:`K_\theta = \sum_m \theta_m K_m`, on the same n labelled points. In most problems there is
+    one risk, of share 1: then alpha and f below have shape (n,), and s has shape (m,). Of r > 1 risks they
+    have shapes (r, n) and (r, m), with a row for each.
 
     The vector theta holds the entries of `variables`, one variable after the other. Several variables occur
     only under a trace constraint, where p = 1 and reach_m = (bound of the trace) / tr K_m.
@@ -39,7 +40,8 @@ class BallProblem:
     of risk k. For alpha in the domain of the dual, with 1/p + 1/q = 1 and s_m = alpha' reach_m K_m alpha,
     weak duality bounds risk + c'w at the optimum by
 
-        l(alpha) - |(s / 2 - c)_+|_q  <=  risk + c'w  <=  loss(K_w alpha + b) + 1/2 w's + c'w.
+    .. math:: \ell(\alpha) - \|(s / 2 - c)_+\|_q \le \mathrm{risk} + c'w
+        \le \mathrm{loss}(K_w \alpha + b) + \tfrac12 w's + c'w.
 
     The norm is the maximum of (s / 2 - c)'w over the ball. The prices are zero in most problems.
 
@@ -114,7 +116,7 @@ class BallProblem:
 
     @property
     def start(self) -> Array:
-        """Equal weights with |w|_p = 1.
+        r"""Equal weights with :math:`\|w\|_p = 1`.
 
         All are positive: a weight that is zero stays zero under the update of [1], eq. (17).
         """
@@ -125,13 +127,13 @@ class BallProblem:
         return np.asarray(np.array(self.shares) @ np.atleast_2d(s))
 
     def lower(self, alpha: Array, s: Array) -> float:
-        """Return offset + factor (l(alpha) - |(s / 2 - c)_+|_q), a lower bound for a dual feasible alpha."""
+        r"""Return :math:`offset + factor\, (\ell(\alpha) - \|(s/2 - c)_+\|_q)`, a lower bound."""
         each = zip(self.shares, self.learners, np.atleast_2d(alpha), strict=True)
         value = sum(share * learner.loss.dual_value(a, learner.y) for share, learner, a in each)
         return self.offset + self.factor * (value - self.most(s))
 
     def most(self, s: Array) -> float:
-        """Return |(s / 2 - c)_+|_q, the maximum of (s / 2 - c)'w over the unit ball."""
+        r"""Return :math:`\|(s / 2 - c)_+\|_q`, the maximum of (s / 2 - c)'w over the unit ball."""
         return length_of_positive(np.maximum(self.total(s) / 2 - self.linear, 0.0), self.q)
 
     def upper(self, f: Array, w: Array, s: Array, error: float | Array = 0.0) -> float:

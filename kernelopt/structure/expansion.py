@@ -95,12 +95,13 @@ class Expansion:
 
 
 def expand(problem: cp.Problem, units: Units | None = None) -> Expansion:
-    """Return the explicit form of a problem: every risk is replaced by its primal problem.
+    r"""Return the explicit form of a problem: every risk is replaced by its primal problem.
 
-    The risk min over (f, b) of 1/2 |f|_K^2 + loss(f + b) becomes 1/2 |f|_K^2 + loss(z) with the constraint
-    `z == f + b`, labelled "fit". A risk that enters the objective with a constant coefficient is replaced by
-    that expression. Any other risk is replaced by a variable t with `t >= 1/2 |f|_K^2 + loss(z)`, labelled
-    "risk". Labels are numbered where there are several risks.
+    The risk :math:`\min_{f, b}\ \tfrac12 \|f\|_K^2 + \mathrm{loss}(f + b)` becomes
+    :math:`\tfrac12 \|f\|_K^2 + \mathrm{loss}(z)` with the constraint `z == f + b`, labelled "fit". A risk
+    that enters the objective with a constant coefficient is replaced by that expression. Any other risk is
+    replaced by a variable t with :math:`t \ge \tfrac12 \|f\|_K^2 + \mathrm{loss}(z)`, labelled "risk". Labels
+    are numbered where there are several risks.
 
     Parameters
     ----------

@@ -13,7 +13,11 @@ from tests.pages import ROOT, printed_by, python_blocks
 mpl.use("Agg")
 from matplotlib import pyplot
 
-COMMANDS = ['pip install -e ".[plot]" && kernelopt demo', 'pip install -e ".[test]" && pytest']
+COMMANDS = [
+    'pip install -e ".[plot]" && kernelopt demo',
+    'pip install -e ".[test]" && pytest',
+    'pip install -e ".[docs]" && sphinx-build -W --keep-going -j 2 docs build/docs',
+]
 BLOCKS = {
     "docs/testing.md": 2,
     "docs/solvers.md": 2,

@@ -102,16 +102,16 @@ class Statement:
     def risk(
         self, K: Array, at: Sequence[int], curve: Array, ends: Array, price: float = 1.0, bias: bool = True
     ) -> int:
-        """Add price * max_a l(a) - a'(sum_j x[at_j] K_j)a / 2, with 1'a = 0 where there is an intercept.
+        r"""Add price * max_a l(a) - a'(sum_j x[at_j] K_j)a / 2, with 1'a = 0 where there is an intercept.
 
-        l(a) = linear * a - curvature/2 a^2 - l1 |a|, with these three in the rows of `curve`, on the
-        intervals between the two rows of `ends`.
+        :math:`\ell(a) = linear\, a - \tfrac12 curvature\, a^2 - l_1 |a|`, with these three in the rows of
+        `curve`, on the intervals between the two rows of `ends`.
         """
         self.risks.append({"kernels": len(K), "points": K.shape[1], "bias": bool(bias)})
         return self._add(len(self.risks) - 1, K=K, at=at, curve=curve, ends=ends, price=price)
 
     def ball(self, B: Array, radius: float, p: float) -> int:
-        """Add |B x|_p <= radius."""
+        r"""Add the ball :math:`\|B x\|_p \le radius`."""
         self.balls.append({"rows": len(B), "p": exponent_text(p)})
         return self._add(len(self.balls) - 1, B=B, radius=radius)
 

@@ -1,0 +1,50 @@
+"""What the pages need beside Sphinx's own extensions: links out of docs/, and the files of KaTeX."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+
+def link_pages(app: Any, name: str, source: list[str]) -> None:
+    """Lead the links of pages to CONTRIBUTING.md, which hold on GitHub, to its page of the site."""
+    source[0] = source[0].replace("](../CONTRIBUTING.md", "](contributing.md")
+
+
+def escape_bars(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Let reStructuredText find no substitution in |x| where a docstring has it as text."""
+    paragraphs = re.split(r"(\n\s*\n)", "\n".join(lines))
+    formula = 1000  # the indentation of the directive under which a paragraph stands
+    for k, paragraph in enumerate(paragraphs[::2]):
+        indent = len(paragraph) - len(paragraph.lstrip())
+        if indent <= formula:
+            formula = indent if ".. math::" in paragraph else 1000
+            if formula == 1000 and not re.match(r"\s*(>>>|===)", paragraph):
+                pieces = re.split(r"(:math:`[^`]*`|``[^`]*``)", paragraph)
+                pieces[::2] = [piece.replace("|", r"\|") for piece in pieces[::2]]
+                paragraphs[2 * k] = "".join(pieces)
+    lines[:] = "".join(paragraphs).split("\n")
+
+
+def write_alone(app: Any, env: Any) -> None:
+    """Write the pages in one process, whose one process of KaTeX serves all formulas. `-j` is for reading."""
+    app.parallel = 1
+
+
+def copy_katex(app: Any, error: Exception | None) -> None:
+    """Copy the style sheet of KaTeX and its fonts beside the pages."""
+    if error is None and app.config.katex_prerender:
+        files, target = Path(app.srcdir).parent / "node_modules/katex/dist", Path(app.outdir, "_static/katex")
+        shutil.copytree(files / "fonts", target / "fonts", dirs_exist_ok=True)
+        shutil.copy(files / "katex.min.css", target)
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Connect the functions."""
+    app.connect("source-read", link_pages)
+    app.connect("autodoc-process-docstring", escape_bars, priority=400)  # before numpydoc
+    app.connect("env-updated", write_alone)
+    app.connect("build-finished", copy_katex)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
