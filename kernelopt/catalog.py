@@ -12,6 +12,7 @@ import numpy as np
 from kernelopt.duality.show import latex_of
 from kernelopt.entry_points import FORMULATIONS, leave_out, loaded
 from kernelopt.errors import ParameterError
+from kernelopt.grams import Grams
 from kernelopt.language.adapter import without_compiled
 from kernelopt.language.risk import Risk
 from kernelopt.language.terms import terms
@@ -141,9 +142,10 @@ class Formulation:
         for node, machine in zip(self.risks, solution.certificate.machines, strict=False):
             if len(node.learner.kernels) > 1:  # `weights` may depend on the machine: on the certified one
                 node.remember(machine)
-        if solution.learned or self.weights is None:
+        if solution.learned:
             return solution
-        return replace(solution, weights=np.asarray(self.weights.value), learned=(self._learned(),))
+        weights = None if self.weights is None else np.asarray(self.weights.value)
+        return replace(solution, weights=weights, learned=(self._learned(),))
 
     def machine(self) -> tuple[Array, float] | None:
         """Return alpha and the intercept at the current values, for a problem without a risk that predicts.
@@ -166,8 +168,11 @@ class Formulation:
     def _learned(self) -> Learned:
         """Return the learned kernel, with the machine of `machine()` if there is one."""
         alpha, intercept = self.machine() or (np.zeros(0), np.nan)
+        if self.weights is None:  # a matrix of its own, which is no kernel at new points
+            whole = Part(np.ones(1), Grams.from_array(np.asarray(self.kernel.value)[None]), alpha)
+            return Learned(alpha, intercept, (whole,), False, False)
         parts = tuple(Part(np.ravel(w.value), grams, alpha) for w, grams in terms(self.kernel) or [])
-        inductive = alpha.ndim == 2 or (self.weights is not None and bool(self.weights.is_nonneg()))
+        inductive = alpha.ndim == 2 or bool(self.weights.is_nonneg())
         return Learned(alpha, intercept, parts, True, inductive)
 
 

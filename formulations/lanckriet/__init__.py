@@ -11,6 +11,8 @@ References
 
 from formulations.lanckriet.alignment import alignment
 from formulations.lanckriet.block_norm import block_norm
+from formulations.lanckriet.completion import completion
+from formulations.lanckriet.gaussian_process import gaussian_process
 from formulations.lanckriet.hard_margin import hard_margin
 from formulations.lanckriet.learned_tau import learned_tau
 from formulations.lanckriet.margin import margin
@@ -27,6 +29,8 @@ __all__ = [
     "TransductionBound",
     "alignment",
     "block_norm",
+    "completion",
+    "gaussian_process",
     "hard_margin",
     "learned_tau",
     "margin",

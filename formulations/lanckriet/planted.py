@@ -17,6 +17,8 @@ import numpy as np
 import kernelopt as ko
 from formulations.lanckriet.alignment import alignment, powers_of_two
 from formulations.lanckriet.block_norm import block_norm
+from formulations.lanckriet.completion import completion
+from formulations.lanckriet.gaussian_process import gaussian_process
 from formulations.lanckriet.hard_margin import hard_margin
 from formulations.lanckriet.learned_tau import learned_tau
 from formulations.lanckriet.margin import margin
@@ -81,6 +83,21 @@ def example_of(
 ) -> Callable[[np.random.Generator], ko.Formulation]:
     """Return the example of a builder: three kernels on sixteen points, twelve of them labelled."""
     return lambda rng: build(*labelled_kernels(rng), **options)
+
+
+def precisions_of_graphs(rng: np.random.Generator) -> ko.Formulation:
+    """Return the example of a Gaussian process: Laplacians of two graphs and the identity, twelve points."""
+    A = np.triu(rng.uniform(size=(2, 12, 12)) < 0.3, 1).astype(float)
+    A += A.transpose(0, 2, 1)
+    laplacians = [np.diag(one.sum(axis=0)) - one for one in A]
+    return gaussian_process([*laplacians, np.eye(12)], rng.normal(size=12).cumsum())
+
+
+def partly_known(rng: np.random.Generator) -> ko.Formulation:
+    """Return the example of a completion: half of the pairs of a kernel on twelve points are known."""
+    K = np.asarray(ko.Grams.from_kernels([ko.gaussian(1.0)], rng.normal(size=(12, 2))))[0]
+    known = np.triu(rng.uniform(size=K.shape) < 0.5, 1)
+    return completion(K + 0.1 * np.eye(12), known | known.T | np.eye(12, dtype=bool))
 
 
 def of_learned_tau(rng: np.random.Generator, knobs: Knobs) -> Planted:
@@ -153,6 +170,22 @@ def of_free_signs(rng: np.random.Generator, knobs: Knobs) -> Planted:
     return planted(sdp(stack, m.y, C=1.0, trace=c), 2 * m.risk, m.alpha, mu=mu)
 
 
+def positive_split(
+    rng: np.random.Generator, knobs: Knobs, root: Array, W: Array, targets: Array
+) -> tuple[Array, Array]:
+    """Return matrices K_m >> 0 with <W, K_m> = targets_m, and weights with sum_m mu_m K_m = root root'.
+
+    K_m is root B_m root, for a symmetric root, with B_1 = I - sum_{m > 1} mu_m B_m and mu_m = 0.8 / (M
+    lambda_max(B_m)) for M kernels, so that B_1 >> 0.2 I. Kernels that are not active have weight zero.
+    """
+    B = split(rng, knobs, np.eye(len(root)), root @ W @ root, np.eye(knobs.m)[0], targets)
+    weights = np.where(knobs.active, 0.8 / (knobs.m * np.linalg.eigvalsh(B)[:, -1]), 0.0)
+    weights[0] = 1.0
+    B[0] -= np.tensordot(weights[1:], B[1:], 1)
+    stack = root @ B @ root
+    return (stack + stack.transpose(0, 2, 1)) / 2, weights
+
+
 def of_alignment(rng: np.random.Generator, knobs: Knobs) -> Planted:
     """Return an alignment problem with a known optimum.
 
@@ -171,19 +204,48 @@ def of_alignment(rng: np.random.Generator, knobs: Knobs) -> Planted:
     W = np.outer(padded, padded) - value * K
     # <yy' - vK, K_m> is zero for the active kernels. For the others any negative number would do.
     targets = np.where(knobs.active | knobs.degenerate, 0.0, -0.5 * value)
-    # K_m = K^1/2 B_m K^1/2 with B_1 = I - sum_{m > 1} mu_m B_m and mu_m = 0.8 / (M lambda_max(B_m)) for M
-    # kernels, so that B_1 >> 0.2 I: the first kernel is positive definite.
     curvature, basis = np.linalg.eigh(K)
     root = (basis * np.sqrt(curvature)) @ basis.T
-    B = split(rng, knobs, np.eye(knobs.N), root @ W @ root, np.eye(knobs.m)[0], targets)
-    base = np.where(knobs.active, 0.8 / (knobs.m * np.linalg.eigvalsh(B)[:, -1]), 0.0)
-    base[0] = 1.0
-    B[0] -= np.tensordot(base[1:], B[1:], 1)
-    stack = root @ B @ root
-    stack = ((stack + stack.transpose(0, 2, 1)) / 2)[knobs.owners]
+    stack, base = positive_split(rng, knobs, root, W, targets)
+    stack = stack[knobs.owners]
     mu = knobs.shared(base)
     # The variables of the problem are the weights of the kernels times powers of two.
     return planted(alignment(stack, y), value, None, mu=mu / powers_of_two(transduction_data(stack, y)))
+
+
+def of_gaussian_process(rng: np.random.Generator, knobs: Knobs) -> Planted:
+    """Return a maximum-determinant problem with a known optimum.
+
+    K is optimal if K^-1 = sum_i mu_i R_i with mu >= 0 and <yy' - K, R_i> >= 0 for all i, with equality
+    wherever mu_i > 0. For y with y'K^-1 y = N the sum of the equalities holds.
+    """
+    Q, _ = np.linalg.qr(rng.normal(size=(knobs.N, knobs.N)))
+    spectrum = rng.uniform(0.5, 2.0) * np.geomspace(1.0, 1 / knobs.condition, knobs.N)
+    K, root = (Q * spectrum) @ Q.T, (Q / np.sqrt(spectrum)) @ Q.T
+    y = rng.normal(size=knobs.N)
+    y *= np.sqrt(knobs.N) / np.linalg.norm(root @ y)
+    W = np.outer(y, y) - K
+    targets = np.where(knobs.active | knobs.degenerate, 0.0, 0.5 * knobs.N)
+    stack, _ = positive_split(rng, knobs, root, W, targets)
+    value = float(np.log(spectrum).sum()) + knobs.N
+    return planted(gaussian_process(stack[knobs.owners], y), value, None, K=(K + K.T) / 2)
+
+
+def of_completion(rng: np.random.Generator, knobs: Knobs) -> Planted:
+    """Return a completion with a known optimum: a positive definite K with K^-1 = S at the unknown pairs.
+
+    If degenerate, S is zero at the known ones. The larger m, the fewer pairs are known.
+    """
+    Q, _ = np.linalg.qr(rng.normal(size=(knobs.N, knobs.N)))
+    spectrum = np.geomspace(1.0, 1 / knobs.condition, knobs.N)
+    K, S = (Q * spectrum) @ Q.T, (Q / spectrum) @ Q.T
+    known = rng.uniform(size=K.shape) < 1 / (knobs.m + 1)
+    known = known | known.T | np.eye(knobs.N, dtype=bool)
+    noise = rng.normal(size=K.shape)
+    S = np.where(known, 0.0 if knobs.degenerate else noise + noise.T, (S + S.T) / 2)
+    value = float((S * K).sum()) - float(np.log(spectrum).sum())
+    K = (K + K.T) / 2
+    return planted(completion(K, known, S), value, None, K=K)
 
 
 CATALOGUE = [
@@ -202,4 +264,6 @@ CATALOGUE = [
         lambda rng: rank_one(rng.normal(size=(16, 5)), labelled_kernels(rng)[1], C=1.0),
     ),
     entry(alignment, "labels", of_alignment, example_of(alignment)),
+    entry(gaussian_process, "targets", of_gaussian_process, precisions_of_graphs),
+    entry(completion, "none", of_completion, partly_known),
 ]
