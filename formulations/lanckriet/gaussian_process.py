@@ -39,9 +39,9 @@ def gaussian_process(precisions: ko.Grams | ArrayLike, y: ArrayLike) -> ko.Formu
 
     .. math:: \min_{\mu \ge 0}\ y'R y - \log\det R
 
-    Statement: the two have one value. It is :math:`-2 \log p(y) - n \log 2\pi` for the density p of the normal
-    distribution with mean zero and covariance K, and the weights mu are the multipliers of the constraints.
-    At the optimum y'Ry = n.
+    Statement: the two have one value. It is :math:`-2 \log p(y) - n \log 2\pi` for the density p of the
+    normal distribution with mean zero and covariance K, and the weights mu are the multipliers of the
+    constraints. At the optimum y'Ry = n.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ from formulations.planting import (
     split,
     weighted,
 )
-from kernelopt.extend import Entry, Planted
+from kernelopt.extend import Array, Entry, Planted
 
 
 def of_trace(

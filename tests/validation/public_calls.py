@@ -534,14 +534,16 @@ entry(
     tau=RIDGE,
     trace=TRACE,
 )
-entry("lanckriet.gaussian_process", lanckriet.gaussian_process, value_of, precisions=array(GRAMS), y=vector(V))
+entry(
+    "lanckriet.gaussian_process", lanckriet.gaussian_process, value_of, precisions=array(GRAMS), y=vector(V)
+)
 entry(
     "lanckriet.completion",
     lanckriet.completion,
     value_of,
     matrix=thing(K0),
     known=thing(np.abs(np.subtract.outer(range(N), range(N))) <= 1),
-    S=thing(np.eye(N), UNSET),
+    S=array(np.eye(N), DEFAULT),
 )
 
 

@@ -85,7 +85,9 @@ def test_a_precision_without_a_form_is_refused():
 def test_precisions_are_no_kernels_of_new_samples():
     points = np.random.default_rng(0).normal(size=(8, 2))
     with pytest.raises(ko.InputError, match="one weight for each of the 2 kernels"):
-        FormulationClassifier("lanckriet.gaussian_process", ["gaussian(1)", "linear()"]).fit(points, [0, 1] * 4)
+        FormulationClassifier("lanckriet.gaussian_process", ["gaussian(1)", "linear()"]).fit(
+            points, [0, 1] * 4
+        )
 
 
 def band(n, width):
