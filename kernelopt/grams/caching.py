@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterator
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from kernelopt.running import check
@@ -25,6 +26,18 @@ def read_only(array: AnyArray) -> AnyArray:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def by_columns(function: Callable[..., Array], *arrays: Array) -> Array:
+    """Return a function of arrays of shape (m, N) that is computed for each column alone.
+
+    Arrays that repeat one column take no memory, as `np.broadcast_to` makes them for kernels whose diagonals
+    are constant. The function is then evaluated at one column, and the result repeats its column.
+    """
+    if all(array.ndim == 2 and array.strides[1] == 0 for array in arrays):
+        found = function(*(array[:, :1] for array in arrays))
+        return np.broadcast_to(found, (len(found), arrays[0].shape[1]))
+    return function(*arrays)
 
 
 if TYPE_CHECKING:
@@ -50,7 +63,7 @@ else:
                 return self
             whole, chosen = stack.origin or (None, None)
             known = None if whole is None else vars(whole).get(self.name)
-            array = self.compute(stack) if known is None else known[chosen]
+            array = self.compute(stack) if known is None else by_columns(lambda a: a[chosen], known)
             return vars(stack).setdefault(self.name, read_only(array))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernelopt.errors import InputError, NotPSDError
-from kernelopt.grams.caching import BoundedCache, all_cached, cached_array
+from kernelopt.grams.caching import BoundedCache, all_cached, by_columns, cached_array
 from kernelopt.grams.storage import Points, Storage
 from kernelopt.numerics.decompositions import RANK_TOLERANCE
 from kernelopt.validation import Array, Index, one_of
@@ -108,7 +108,7 @@ class ChangedStorage(Storage):
 
     @cached_array
     def diagonals(self) -> Array:
-        return self.changed_own(self.base.diagonals, self.numbers)
+        return by_columns(self.changed_own, self.base.diagonals, self.numbers)
 
     @property
     def rank_bounds(self) -> tuple[int, ...]:
@@ -154,7 +154,7 @@ class ScaledStorage(ChangedStorage):
 
     @property
     def magnitudes(self) -> Array:
-        return self.base.magnitudes / self.constants[:, None]
+        return by_columns(np.divide, self.base.magnitudes, self.numbers)
 
     @property
     def rank_bounds(self) -> tuple[int, ...]:
@@ -246,7 +246,7 @@ class SphericalStorage(ChangedStorage):
     @cached_array
     def numbers(self) -> Array:
         """The lengths sqrt(K_ii) of the features, shape (m, N)."""
-        return self._roots(self.base.diagonals, "point {}")
+        return by_columns(lambda d: self._roots(d, "point {}"), self.base.diagonals)
 
     def numbers_of(self, X_new: Any) -> Array:
         return self._roots(self.base.self_similarity(X_new), "X_new[{}]")
@@ -290,7 +290,7 @@ class SphericalStorage(ChangedStorage):
 
     @property
     def magnitudes(self) -> Array:
-        return np.asarray(self.base.magnitudes / self.numbers**2)
+        return by_columns(lambda d, lengths: d / lengths**2, self.base.magnitudes, self.numbers)
 
     def factor(self, i: int) -> Array:
         with suppress(NotPSDError):

@@ -150,7 +150,7 @@ class Storage(ABC):
         if not self.known_semidefinite:
             return self.largest_entries
         d = self.diagonals
-        return d if (d >= 0).all() else np.abs(d)
+        return np.abs(d) if d.min() < 0 else d
 
     @cached_array
     def largest_entries(self) -> Array:

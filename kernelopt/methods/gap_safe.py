@@ -58,7 +58,7 @@ import numpy as np
 
 from kernelopt.certificates import Certificate
 from kernelopt.errors import InputError
-from kernelopt.grams.caching import pieces
+from kernelopt.grams.caching import by_columns, pieces
 from kernelopt.learner import Machine
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.decompositions import semidefinite_beyond
@@ -154,8 +154,9 @@ class Distance:
         self.terms = 2 * n + w.size + ROUNDINGS  # of the sums of entries of kernels
         whole, reach, alpha = read.whole, read.reach, machine.alpha
         # |K_m,ij| <= sizes_mi sizes_mj
-        self.sizes = sizes = root_above(reach[:, None] * whole.magnitudes[:, :n])
-        reached = (sizes @ Ball(np.abs(alpha))).above
+        self.sizes = sizes = by_columns(lambda d: root_above(reach[:, None] * d), whole.magnitudes[:, :n])
+        support = np.flatnonzero(alpha)
+        reached = (sizes[:, support] @ Ball(np.abs(alpha[support]))).above
         s = Ball.computed(reach * whole.forms(alpha), reached**2, self.terms)
         inside = (Ball(w) / max(1.0, float(Ball(w).sum().above))).below
         length = (inside @ s).power(0.5) - (Ball(self.G) * 2).power(0.5)
@@ -163,7 +164,7 @@ class Distance:
         if not (self.room > 0).any():
             return
         t = whole.storage.image(reach * w, alpha)[:n] + machine.intercept
-        size = w @ (sizes * reached[:, None]) + np.abs(t) + abs(machine.intercept)
+        size = (w * reached) @ sizes + np.abs(t) + abs(machine.intercept)
         f = Ball.computed(t, size, self.terms)
         self.lam, self.extra, slope, distance = curvatures(read, alpha, f, self.G)
         sloping = np.isfinite(slope)  # elsewhere alpha_i has one value, and d_i = 0
@@ -171,14 +172,15 @@ class Distance:
         # What a sample of R costs, at a kernel whose entries on the diagonal are one.
         self.costs = (Ball(H.above) / Ball(slope)).above
         with np.errstate(invalid="ignore"):  # zero times an infinite cost
-            of_w = Ball(self.costs) * Ball(root_above(w @ sizes**2 * ABOVE))
+            squares = by_columns(lambda d: (w @ d**2 * ABOVE)[None], sizes)
+            of_w = Ball(self.costs) * Ball(root_above(squares[0]))
         self.of_w = of_w.above
 
     def flat(self, group: Index) -> Index:
         """Return F for a group of kernels: the samples whose slopes are not large enough for all of them."""
         if not group.size:
             return group
-        largest = (self.sizes[group] / self.room[group, None]).max(axis=0)
+        largest = by_columns(lambda z: (z[group] / self.room[group, None]).max(axis=0)[None], self.sizes)[0]
         of_group = np.multiply(self.costs, largest, out=np.zeros(largest.size), where=largest > 0)
         small = (of_group <= STEEP_SHARE) & (self.of_w <= STEEP_SHARE * np.sqrt(2 * self.G))
         return np.flatnonzero(~small)
@@ -192,7 +194,7 @@ class Distance:
         if not F.size:
             return [(group, True)]
         R = np.setdiff1d(np.arange(self.alpha.size), F)
-        largest = (self.costs[R] * self.sizes[group][:, R]).max(axis=1, initial=0.0)
+        largest = np.array([(self.costs[R] * self.sizes[k, R]).max(initial=0.0) for k in group])
         left = Ball((Ball(self.room[group]) - Ball(np.nextafter(largest, np.inf))).below)
         radius = ((Ball(self.extra[F]).sum() + self.G) * 2).power(0.5) + self.of_w[R].max(initial=0.0)
         squared_radius, rho = radius * radius, 0.0

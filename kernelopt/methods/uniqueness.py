@@ -43,7 +43,7 @@ from kernelopt.methods.learned import Learned
 from kernelopt.numerics.norms import length_of_positive
 from kernelopt.structure.ball import BallProblem, read_risks_on_ball
 from kernelopt.structure.structure import Structure
-from kernelopt.validation import Array, Index
+from kernelopt.validation import Array, Index, Mask
 
 VANISHED = 1e-12  # a form alpha'K alpha below this share of its largest value for |alpha| counts as zero
 INDEPENDENT = 1e-7  # singular values of normalised vectors below this count as zero
@@ -82,9 +82,7 @@ def unique_on_ball(ball: BallProblem, certificate: Certificate) -> bool | None:
     theta = ball.weights({variable.id: value for variable, value in certificate.point.items()})
     machines, w = certificate.machines, theta / ball.reach
     total = ball.total(np.array([ball.reach * ball.whole.forms(each.alpha) for each in machines]))
-    # Upper bounds (sum_i sqrt(K_m,ii) |alpha_i|)^2 of the forms
-    roots = np.sqrt(np.maximum(ball.whole.diagonals[:, : ball.n], 0.0))
-    largest = np.array([ball.reach * (roots @ np.abs(each.alpha)) ** 2 for each in machines])
+    largest = np.array([ball.reach * largest_forms(ball, each.alpha) for each in machines])
     rounding = VANISHED * ball.total(largest)
     distance = (certificate.upper - certificate.lower) / ball.factor
     if np.isinf(ball.p):
@@ -97,6 +95,8 @@ def unique_on_ball(ball: BallProblem, certificate: Certificate) -> bool | None:
         return True if helps else False if vanishes else None
     if (total <= rounding).all():
         return False
+    if not w.any():
+        return None
     # An alpha with bounds at the relative distance e is within a multiple of sqrt(e) of an optimal one, and
     # only kernels as near to the largest form have weights above such a multiple.
     tolerance = max(ACTIVE, certificate.gap**0.5)
@@ -106,7 +106,20 @@ def unique_on_ball(ball: BallProblem, certificate: Certificate) -> bool | None:
         return True
     used = near & (w > tolerance * w.max())
     unused = ~used & (total >= (1 - ACTIVE) * total.max())
-    return False if directions_exist(*(images(ball, machines, which) for which in (used, unused))) else None
+    # A combination that vanishes at all points does so where alpha is not zero. There the images are known.
+    everything = np.arange(ball.n)
+    for points in (np.flatnonzero(np.any([each.alpha for each in machines], axis=0)), everything):
+        rows = [images(ball, theta, machines, which, points) for which in (used, unused)]
+        if not directions_exist(*rows):
+            return None
+    return False
+
+
+def largest_forms(ball: BallProblem, alpha: Array) -> Array:
+    """Return the upper bounds (sum_i sqrt(K_m,ii) |alpha_i|)^2 of the forms of one alpha, shape (m,)."""
+    support = np.flatnonzero(alpha)
+    roots = np.sqrt(np.maximum(ball.whole.diagonals[:, support], 0.0))
+    return np.asarray((roots @ np.abs(alpha[support])) ** 2)
 
 
 def equations(
@@ -132,19 +145,20 @@ def predictions(ball: BallProblem, theta: Array, machine: Any) -> Array:
     return np.asarray(ball.whole.storage.image(theta, machine.alpha)[: ball.n] + machine.intercept)
 
 
-def images(ball: BallProblem, machines: tuple[Any, ...], which: Array) -> Array:
-    """Return the vectors K_m alpha_k on all labelled points, one row for each scaled kernel that is named.
+def images(ball: BallProblem, theta: Array, machines: tuple[Any, ...], which: Mask, points: Index) -> Array:
+    """Return the vectors K_m alpha_k at labelled points, one row for each scaled kernel that is named.
 
-    The last column has equal entries: a combination that vanishes has coefficients of the sum zero.
+    The last column has equal entries: a combination that vanishes has coefficients of the sum zero. They are
+    as large as the entries of a mean of the vectors, which the predictions of the machines are.
     """
     chosen = np.flatnonzero(which)
     if not chosen.size:
-        return np.zeros((0, ball.n * len(machines) + 1))
-    some, everything = ball.whole.subset(chosen), np.arange(ball.n)
-    rows = np.concatenate([some.images(machine.alpha, everything) for machine in machines], axis=1)
+        return np.zeros((0, points.size * len(machines) + 1))
+    some = ball.whole.subset(chosen)
+    rows = np.concatenate([some.images(machine.alpha, points) for machine in machines], axis=1)
     rows *= ball.reach[chosen, None]
-    size = np.linalg.norm([ball.whole.storage.image(ball.reach, each.alpha)[: ball.n] for each in machines])
-    return np.column_stack([rows, np.full(len(rows), size / ball.reach.size)])
+    size = np.linalg.norm([ball.whole.storage.image(theta, each.alpha)[points] for each in machines])
+    return np.column_stack([rows, np.full(len(rows), size / (theta / ball.reach).sum())])
 
 
 def determined(learner: Learner, alpha: Array, predictions: Callable[[], Array]) -> Index:

@@ -156,7 +156,9 @@ def form_errors(d: Array, alpha: Array, moved: float = 0.0, rounded: bool = True
     (2 T + s) s for s = max_i sqrt(d_mi) moved. If it is `rounded`, the errors of T^2 are added, which are at
     least as large. For an alpha of shape (n, k) they are the errors of the sum over its columns.
     """
-    T = np.abs(alpha.reshape(len(alpha), -1)).T @ Ball(d.T).power(0.5)
+    columns = alpha.reshape(len(alpha), -1)
+    support = np.flatnonzero(columns.any(axis=1))
+    T = np.abs(columns[support]).T @ Ball(d[:, support].T).power(0.5)
     step = Ball(d.max(axis=1)).power(0.5) * moved
     change = ((T * 2.0 + step) * step).sum(axis=0)
     return np.asarray((change + (T * T).sum(axis=0).rad).above if rounded else change.above)

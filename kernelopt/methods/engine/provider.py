@@ -58,14 +58,9 @@ class Provider(ABC):
         self.passes = 0.0
 
     @cached_property
-    def diagonals(self) -> Array:
-        """The diagonals of the K_m, shape (m, n)."""
-        return np.asarray(self.reach[:, None] * self.grams.diagonals[:, : self.n])
-
-    @cached_property
     def sizes(self) -> Array:
         """The largest entry max_i K_m,ii of every kernel, shape (m,)."""
-        return np.asarray(self.diagonals.max(axis=1, initial=0.0))
+        return np.asarray(self.reach * self.grams.diagonals[:, : self.n].max(axis=1, initial=0.0))
 
     def unit(self, w: Array) -> float:
         """Return the least power of two that is at least sum_m w_m max_i K_m,ii; 1 where that is zero."""

@@ -15,8 +15,12 @@ from kernelopt.validation import Array, Index
 
 
 def first_points(n: int, labels: Sequence[Array], seed: int) -> Index:
-    """Return n / 12 random points, with points of each label of every risk; all points if they are few."""
-    size = max(SETTINGS.fewest, n // SETTINGS.first_part)
+    """Return random points, with points of each label of every risk; all points if they are few.
+
+    They are n / 12, within limits: memory grows with the square of the working set, and a larger set meets
+    the other points in parts.
+    """
+    size = min(max(SETTINGS.fewest, n // SETTINGS.first_part), SETTINGS.most_first)
     if n <= SETTINGS.small or size >= SETTINGS.everything * n:
         return np.arange(n)
     return with_each_label(np.random.default_rng(seed).permutation(n), labels, size)

@@ -1,0 +1,62 @@
+"""What a call from many points keeps in memory, and how often it reads them all."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+
+import kernelopt as ko
+from formulations import lp_norm
+from kernelopt.grams.evaluated import KernelStorage
+from kernelopt.methods import describe
+from kernelopt.methods.engine.working_set import first_points
+
+
+def peak(task):
+    """Return the result of a task and the most bytes that it held beside what was there before."""
+    tracemalloc.start()
+    try:
+        found = task()
+        return found, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def problem(n, m, seed=0, d=3):
+    """Return m Gaussians on n points, and labels that two features decide together."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    y = np.where(X[:, 0] * X[:, 1] + 0.4 * rng.standard_normal(n) > 0, 1.0, -1.0)
+    return ko.Grams.from_kernels([ko.gaussian(w) for w in np.geomspace(0.3, 6, m)], X), y
+
+
+def test_the_first_working_set_is_bounded():
+    y = np.where(np.arange(200_000) % 1000 == 0, 1.0, -1.0)
+    chosen = first_points(y.size, [y], 0)
+    assert chosen.size <= 4020 and (y[chosen] > 0).sum() >= 20
+    assert first_points(24_000, [y[:24_000]], 0).size <= 2020
+
+
+def test_uniqueness_is_not_decided_by_another_sweep_of_all_points(monkeypatch):
+    """Where the free samples do not decide, the others of the support do: their images are known."""
+    read, asked, found = KernelStorage._images, [], []
+    monkeypatch.setattr(KernelStorage, "_images", lambda *given: asked.append(0) or read(*given))
+    decided = describe.weights_are_unique
+    monkeypatch.setattr(describe, "weights_are_unique", lambda *given: asked.clear() or decided(*given))
+    for seed in range(3):
+        grams, y = problem(600, 60, seed)
+        solution = lp_norm.primal(grams, y, loss=ko.hinge(0.1), p=1).solve("newton", tol=1e-2)
+        assert not asked
+        found.append(solution.weights_unique)
+    assert None in found and False not in found
+
+
+def test_a_constant_diagonal_is_one_number():
+    grams = problem(3000, 200)[0]
+    stacks = (grams, grams.normalize("trace"), grams.normalize("spherical"), grams.subset(range(100)))
+    for stack in stacks:
+        (diagonals, magnitudes), used = peak(lambda stack=stack: (stack.diagonals, stack.magnitudes))
+        assert diagonals.shape == magnitudes.shape == stack.shape[:2] and used < 3000 * 8 * 10
+        np.testing.assert_array_equal(diagonals, 1.0)
+        np.testing.assert_array_equal(magnitudes, 1.0)
