@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from copy import copy, deepcopy
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from kernelopt.errors import InputError, NotFiniteError, ShapeError
 from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, pieces, read_only
-from kernelopt.grams.interpolation import FEWEST_POINTS, interpolated_images, is_worthwhile
+from kernelopt.grams.interpolated import interpolated_images
+from kernelopt.grams.interpolation import FEWEST_POINTS, is_worthwhile
+from kernelopt.grams.rows import ArrayRows, Rows
 from kernelopt.grams.storage import EVERY, Points, Storage
+from kernelopt.grams.sweeps import Place
 from kernelopt.kernels import Kernel, Profile, as_points
 from kernelopt.kernels.base import claims, foreign
 from kernelopt.kernels.profile import Metric, distances
@@ -40,16 +43,32 @@ class KernelFunction(Protocol):
 
 
 class KernelStorage(Storage):
-    """The Gram matrices of kernel functions on a copy of the points X, evaluated when needed."""
+    """The Gram matrices of kernel functions on a copy of the points X, evaluated when needed.
+
+    Attributes
+    ----------
+    rows : Rows, or None
+        The points, where they are rows of numbers.
+    """
 
     known_semidefinite = pointwise = True
+    rows: Rows | None = None
     _image: tuple[Array, Array, Array] | None = None  # the last weights and alpha, and their image
 
     def __init__(self, kernels: Sequence[KernelFunction], X: Any) -> None:
         self.kernels = tuple(kernels)
-        self.X = copied_points(X, self.kernels)
-        super().__init__(len(self.kernels), len(self.X), [repr(k) for k in self.kernels])
+        self._points_as_given = points = copied_points(X, self.kernels)
+        if isinstance(points, Rows):
+            self.rows = points
+        elif is_numeric(points):
+            self.rows = ArrayRows(points)
+        super().__init__(len(self.kernels), len(points), [repr(k) for k in self.kernels])
         self._cache, self._distances = BoundedCache(), BoundedCache()
+
+    @property
+    def X(self) -> Any:
+        """The points in memory."""
+        return self._points_as_given if self.rows is None else self.rows.array()
 
     def gram(self, i: int) -> Array:
         return self._cache.get(i, self._evaluated)
@@ -115,10 +134,10 @@ class KernelStorage(Storage):
         for (metric, columns), group in groups(missing, self.profiles):
             several = {i: profile for i, profile in group if profile.completely_monotone}
             if several and is_worthwhile(points.size, support.size, a.size):
-                place = partial(self.centred, columns=columns)
+                located = self.located(columns)
                 tested = {k: self.names[i] for k, i in enumerate(several) if self._claims(i)}
                 every = list(several.values())
-                images = interpolated_images(every, place, metric, (points, support), c, tested)
+                images = interpolated_images(every, located, metric, (points, support), c, tested)
                 found[list(several)] = images
                 rest.difference_update(several)
         steps = Steps("evaluating kernels", len(rest))
@@ -211,23 +230,26 @@ class KernelStorage(Storage):
 
         Squares of distances must neither overflow nor underflow, else there are none.
         """
-        read = is_numeric(self.X) and is_moderate(self.X)
+        read = self.rows is not None and is_moderate(self.rows)
         return tuple(k.profile() if read and isinstance(k, Kernel) else None for k in self.kernels)
 
-    @cached_property
-    def _moved(self) -> tuple[Array, Index]:
-        """The points less the mean of all points, and the columns in which points differ."""
-        varying = np.flatnonzero(np.ptp(self.X, axis=0))
-        return self.X - self.X.mean(axis=0), varying if varying.size else np.zeros(1, dtype=np.intp)
-
-    def centred(self, points: Points, columns: tuple[int, ...] | None) -> Array:
-        """Return columns of some points, less the mean of all points: distances are then more exact.
+    def located(self, columns: tuple[int, ...] | None) -> tuple[Rows, Place]:
+        """Return the points, and the map to some columns less the mean of all points.
 
         None stands for all columns; those in which all points agree are left out.
         """
-        moved, varying = self._moved
-        used = varying if columns is None else np.array(columns)
-        return moved[points] if used.size == moved.shape[1] and columns is None else moved[points][:, used]
+        if self.rows is None:
+            raise InputError(f"columns must be of rows of numbers, got {shown(self.X)}. Pass such points.")
+        used = np.flatnonzero(self.rows.ranges) if columns is None else np.array(columns)
+        if not used.size:
+            used = np.zeros(1, dtype=np.intp)
+        every = columns is None and used.size == self.rows.shape[1]
+        return self.rows, Place(self.rows.centre, None if every else used)
+
+    def centred(self, points: Points, columns: tuple[int, ...] | None) -> Array:
+        """Return columns of some points, less the mean of all points: distances are then more exact."""
+        rows, place = self.located(columns)
+        return place(rows.take(points))
 
     @cached_array
     def diagonals(self) -> Array:
@@ -241,7 +263,10 @@ class KernelStorage(Storage):
 
     @cached_property
     def rank_bounds(self) -> tuple[int, ...]:
-        ranks = (k.gram_rank(self.X) if isinstance(k, Kernel) else k.rank(self.X) for k in self.kernels)
+        if self.rows is not None and not isinstance(self.rows, ArrayRows):
+            return (self.n_points,) * len(self)  # the points need not fit into the memory
+        X = self.X
+        ranks = (k.gram_rank(X) if isinstance(k, Kernel) else k.rank(X) for k in self.kernels)
         return tuple(min(self.n_points, rank) for rank in ranks)  # the points are checked already
 
     def forget_matrices(self) -> None:
@@ -250,6 +275,8 @@ class KernelStorage(Storage):
         self._distances.clear()
 
     def _points(self, rows: Any) -> Any:
+        if self.rows is not None:
+            return self.rows.take(rows)
         if isinstance(self.X, np.ndarray):
             return self.X[rows]
         return [self.X[i] for i in np.arange(self.n_points)[rows]]
@@ -283,12 +310,12 @@ class KernelStorage(Storage):
 
     def _new(self, X_new: Any) -> Any:
         """Return new points after checking them: rows of numbers if the points of the stack are."""
-        if not is_numeric(self.X):
+        if self.rows is None:
             return X_new
         new = as_points(X_new, "X_new")
-        if new.shape[1] != self.X.shape[1]:
+        if new.shape[1] != self.rows.shape[1]:
             raise ShapeError(
-                f"X_new must have {self.X.shape[1]} columns, as the points of the kernels, got shape "
+                f"X_new must have {self.rows.shape[1]} columns, as the points of the kernels, got shape "
                 f"{new.shape}. Apply the same preprocessing to the new points."
             )
         return new
@@ -307,10 +334,9 @@ def is_numeric(X: Any) -> bool:
     return isinstance(X, np.ndarray) and X.dtype == np.float64
 
 
-def is_moderate(X: Array) -> bool:
+def is_moderate(rows: Rows) -> bool:
     """Whether squares of the differences of points are numbers of normal size."""
-    with np.errstate(over="ignore"):
-        size = float(np.ptp(X, axis=0).max())
+    size = float(rows.ranges.max())
     return size == 0 or SMALLEST_POINTS < size < 1 / SMALLEST_POINTS
 
 
@@ -350,6 +376,13 @@ def copied_points(X: Any, kernels: Sequence[KernelFunction]) -> Any:
     if (isinstance(X, list | tuple) and not X) or (isinstance(X, np.ndarray) and not X.size):
         raise ShapeError("X must hold at least one point, got none. Pass the data, shape (N, d).")
     own = [kernel for kernel in kernels if isinstance(kernel, Kernel)]
+    if isinstance(X, Rows):
+        other = next((kernel for kernel in own if kernel.domain is not as_points), None)
+        if other is not None:
+            raise InputError(
+                f"kernels of points in blocks must take rows of numbers, got {other!r}. Pass its points."
+            )
+        return X
     if isinstance(X, list | tuple) and len(own) < len(kernels):
         return deepcopy(list(X))
     domains = list(dict.fromkeys(kernel.domain for kernel in own)) or [as_points]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,10 +25,8 @@ from numpy.typing import NDArray
 from kernelopt.errors import InputError
 from kernelopt.grams.caching import pieces
 from kernelopt.kernels import Profile
-from kernelopt.kernels.profile import Metric, distances
 from kernelopt.numerics.compiling import compiled
 from kernelopt.numerics.rounding import UNIT
-from kernelopt.running import check
 from kernelopt.validation import Array, Index
 
 POWERS = 9  # t^0, ..., t^8
@@ -39,7 +37,6 @@ MARGIN = 1.25  # factor beside the extremes of the sample
 COEFFICIENT_ROUNDINGS = 350  # see `coefficients`
 FEWEST_POINTS = 256  # measured: below them every function is evaluated for every pair
 TILE = 512  # rows and columns of the distances that are computed at a time: 2 MB
-SAMPLED = 32  # rows whose distances tell where the cells are
 # Roundings of a sum over all moments, of coefficients, and of values, powers and sums of parts.
 MOST_ROUNDINGS = POWERS * ((MOST_OCTAVES << CELL_BITS) + 2) + COEFFICIENT_ROUNDINGS + 64
 
@@ -174,63 +171,6 @@ def is_worthwhile(rows: int, columns: int, n: int) -> bool:
     f(a) <= f(0), as those of the Taylor series, up to 1e-12 f(0).
     """
     return min(rows, columns) >= FEWEST_POINTS and columns + MOST_ROUNDINGS <= n
-
-
-def interpolated_images(
-    profiles: Sequence[Profile],
-    place: Callable[[Index], Array],
-    metric: Metric | None,
-    points: tuple[Index, Index],
-    c: Array,
-    tested: Mapping[int, str],
-) -> Array:
-    """Return sum_j c_j k_m(x_i, x_j) for the points i and j of the numbers `points`, shape (m, count of i).
-
-    Parameters
-    ----------
-    profiles : sequence of Profile
-        Completely monotone functions of one distance.
-    place : function of an array of numbers of points
-        It returns the points, less a common centre.
-    metric : str or None
-    points : pair of integer arrays
-    c : array
-    tested : dict from int to str
-        The numbers of the profiles that are completely monotone by their word alone, and their names.
-
-    Raises
-    ------
-    InputError
-        If one of them is not, see `Interpolation.check`.
-    """
-    rows, columns = points
-    right, symmetric, tile = place(columns), np.array_equal(rows, columns), TILE
-    sample = distances(place(rows[:: max(1, rows.size // SAMPLED)]), right, metric)
-    interpolation = Interpolation(partial(values_of, profiles), sample)
-    if tested:
-        interpolation.check(tested)
-    found = np.zeros((len(profiles), rows.size))
-    waiting: dict[int, Array] = {}  # moments of later rows, from the columns before them
-    for top in range(0, rows.size, tile):
-        part = slice(top, top + tile)
-        left = right[part] if symmetric else place(rows[part])
-        moments = waiting.pop(top) if top in waiting else interpolation.moments(len(left))
-        for start in range(top if symmetric else 0, columns.size, tile):
-            check()
-            other = slice(start, start + tile)
-            D = distances(left, right[other], metric)
-            D[rows[part][:, None] == columns[other]] = 0.0
-            found[:, part] += interpolation.add(D, *everything(D), c[other], moments)
-            if symmetric and start > top:
-                D = np.ascontiguousarray(D.T)
-                if start not in waiting:
-                    waiting[start] = interpolation.moments(len(D))
-                found[:, other] += interpolation.add(D, *everything(D), c[part], waiting[start])
-        found[:, part] += interpolation.sums(moments)
-    excess = np.array([profile.own for profile in profiles]) - values_of(profiles, np.zeros(1))[:, 0]
-    coefficients_of = np.zeros(1 + max(rows.max(), columns.max()))
-    coefficients_of[columns] = c
-    return found + np.outer(excess, coefficients_of[rows])
 
 
 def values_of(profiles: Sequence[Profile], d: Array) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,11 +9,13 @@ import numpy as np
 from kernelopt.grams.evaluated import KernelStorage
 from kernelopt.grams.joined import JoinedStorage
 from kernelopt.grams.normalized import ScaledStorage, SphericalStorage
+from kernelopt.grams.rows import Rows
 from kernelopt.grams.storage import Storage
 from kernelopt.grams.stored import IdentityStorage
+from kernelopt.grams.sweeps import Place
 from kernelopt.kernels import Profile
 from kernelopt.kernels.profile import Metric
-from kernelopt.validation import Array, Index
+from kernelopt.validation import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,14 +25,14 @@ class Family:
     Attributes
     ----------
     profiles : list of Profile
-    points : function of an array of numbers of points, or None
-        It returns the points less their mean, restricted to the columns of the distance. None if no kernel
+    located : pair of Rows and Place, or None
+        All points, and the map to the columns of the distance, less the mean of the points. None if no kernel
         depends on a distance.
     metric : str or None
     """
 
     profiles: tuple[Profile, ...]
-    points: Callable[[Index], Array] | None = None
+    located: tuple[Rows, Place] | None = None
     metric: Metric | None = None
 
     def divided(self, c: Array) -> Family:
@@ -54,7 +55,7 @@ def family(storage: Storage) -> Family | None:
             return None
         return read.divided(np.array([p.own for p in read.profiles]))
     if isinstance(storage, JoinedStorage):
-        return of_parts([family(part) for part in storage.parts], storage)
+        return of_parts([family(part) for part in storage.parts])
     return None
 
 
@@ -67,21 +68,21 @@ def of_functions(storage: KernelStorage) -> Family | None:
     if not distances:
         return Family(tuple(profiles))
     metric, columns = distances.pop()
-    return Family(tuple(profiles), lambda rows: storage.centred(rows, columns), metric)
+    return Family(tuple(profiles), storage.located(columns), metric)
 
 
-def of_parts(parts: list[Family | None], storage: JoinedStorage) -> Family | None:
+def of_parts(parts: list[Family | None]) -> Family | None:
     """Return the families of several storages as one, if their distances are equal on the same points."""
     found: Family | None = Family(())
     several = [part for part in parts if part is not None]
     if len(several) < len(parts):
         return None
-    every = np.arange(storage.n_points)
-    first = next((part for part in several if part.points is not None), None)
+    first = next((part for part in several if part.located is not None), None)
     for part in several:
-        if part.points is None or first is None or first.points is None or part is first:
+        if part.located is None or first is None or first.located is None or part is first:
             continue
-        if part.metric != first.metric or not np.array_equal(part.points(every), first.points(every)):
+        (rows, place), (others, same) = part.located, first.located
+        if part.metric != first.metric or not (rows.same(others) and place.same(same)):
             return None
     found = first or several[0]
     return replace(found, profiles=tuple(p for part in several for p in part.profiles))

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from kernelopt.grams import Grams
 from kernelopt.validation import Array, Index
 
-Single: TypeAlias = NDArray[np.float32]
 Block: TypeAlias = NDArray[np.float32 | np.float64]
 
 

@@ -15,18 +15,25 @@ import numpy as np
 from kernelopt.grams import Grams
 from kernelopt.grams.caching import pieces
 from kernelopt.grams.interpolation import Interpolation
+from kernelopt.grams.sweeps import (
+    CELL_BITS,
+    SHIFT,
+    Place,
+    Placed,
+    Predictions,
+    Single,
+    look_up,
+    positions,
+    predictions,
+    table_sums,
+)
 from kernelopt.kernels import Profile
-from kernelopt.kernels.profile import distances
 from kernelopt.methods.engine.family import Family
 from kernelopt.methods.engine.panels import mirror
-from kernelopt.methods.engine.provider import Provider, Single, kept_positions
+from kernelopt.methods.engine.provider import Provider, kept_positions
 from kernelopt.methods.engine.settings import SETTINGS
 from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array, Index
-
-CELL_BITS = 9  # of the mantissa: 512 cells an octave, where a Gaussian is interpolated to 2.6e-7
-SHIFT = 23 - CELL_BITS  # the other bits of the mantissa say where in the cell a distance is
-FRACTION = 2.0**-SHIFT
 
 
 class Radial(Provider):
@@ -55,9 +62,9 @@ class Radial(Provider):
     def __init__(self, family: Family, grams: Grams, reach: Array, n: int, exact: bool = False) -> None:
         super().__init__(grams, reach, n)
         self.family, self.refined = family, exact
-        self._place_points()
+        self.placed, self._scale, self._radius = placed(family, n)
         self.tables = Tables(family.profiles, self._scale)
-        u, d = float(np.finfo(np.float32).eps) / 2, self._X.shape[1]
+        u, d = float(np.finfo(np.float32).eps) / 2, self.placed.width
         if family.metric == "sqeuclidean":
             # For |x| <= R, in units of u R^2: 8.1 since points are rounded, 2 for the squares of lengths,
             # 2.02 for each rounding that an addend of 2 x'z meets, and 6 for the sums of the three.
@@ -71,41 +78,17 @@ class Radial(Provider):
         self._points: Index = np.empty(0, dtype=np.intp)
         self._D, self._block = (np.empty((0, 0), dtype=np.float32) for _ in range(2))
 
-    def _place_points(self) -> None:
-        """Keep the points in float32, less their mean, in a unit in which their distances are below one."""
-        every, family = np.arange(self.n), self.family
-        self._scale, self._radius = 1.0, 0.0
-        if family.points is None:
-            self._X = np.zeros((self.n, 0), dtype=np.float32)
-            return
-        order, power = (2, 2) if family.metric == "sqeuclidean" else (1, 1)
-        parts = np.array_split(every, max(1, self.n // SETTINGS.columns))
-        lengths = [np.linalg.norm(family.points(part), order, axis=1).max() for part in parts]
-        exponent = math.frexp(2 * max(lengths))[1] if max(lengths) > 0 else 0
-        unit = math.ldexp(1.0, exponent)
-        self._scale, self._radius = unit**power, max(lengths) / unit
-        self._X = np.empty((self.n, family.points(every[:1]).shape[1]), np.float32)
-        self._squares = np.empty(self.n, np.float32)
-        for part in parts:
-            self._X[part] = family.points(part) / unit
-            self._squares[part] = np.square(self._X[part], dtype=float).sum(axis=1)
-
-    def _between(self, rows: Index, columns: Index) -> Single:
-        """Return the scaled distances in float32."""
-        X, Z = self._X[rows], self._X[columns]
-        if self.family.metric != "sqeuclidean":
-            return np.asarray(distances(X.astype(float), Z.astype(float), self.family.metric), np.float32)
-        P = X[:, : SETTINGS.features] @ Z[:, : SETTINGS.features].T
-        for start in range(SETTINGS.features, X.shape[1], SETTINGS.features):
-            part = slice(start, start + SETTINGS.features)
-            P += X[:, part] @ Z[:, part].T
-        compiled(to_distances)(P, self._squares[rows], self._squares[columns])
-        return P
+    def _points_at(self, numbers: Index) -> tuple[Single, Single]:
+        """Return some points in float32, and the squares of their lengths."""
+        if self.family.located is None:
+            return np.zeros((numbers.size, 0), np.float32), np.zeros(numbers.size, np.float32)
+        return self.placed(self.family.located[0].take(numbers))
 
     def _sample(self) -> Single:
         """Return the distances of some points."""
         chosen = np.random.default_rng(0).permutation(self.n)[: SETTINGS.sampled_points]
-        return self._between(chosen, chosen)[np.triu_indices(chosen.size, 1)]
+        points = self._points_at(chosen)
+        return self.placed.between(points, points)[np.triu_indices(chosen.size, 1)]
 
     def activate(self, points: Index) -> None:
         kept = kept_positions(self._points, points)
@@ -114,13 +97,13 @@ class Radial(Provider):
         D = np.empty((size, size), np.float32)
         for to, old in zip(D, kept, strict=False):  # row by row: a copy of all would be a third matrix
             to[:k] = self._D[old, kept]
-        new = points[k:]
-        for start in range(0, size if new.size else 0, SETTINGS.columns):
+        new = self._points_at(points[k:])
+        for start in range(0, size if k < size else 0, SETTINGS.columns):
             part = slice(start, start + SETTINGS.columns)
-            D[k:, part] = self._between(new, points[part])
+            D[k:, part] = self.placed.between(new, self._points_at(points[part]))
         np.fill_diagonal(D, 0.0)
         compiled(mirror)(D, k)
-        self.passes += new.size * size / self.n**2
+        self.passes += (size - k) * size / self.n**2
         self._points, self._D = points, D
 
     def combined(self, w: Array) -> Single:
@@ -146,7 +129,7 @@ class Radial(Provider):
         np.fill_diagonal(found, own)
         return found
 
-    def _table(self, w: Array) -> tuple[Array, Array, float]:
+    def _table(self, w: Array) -> tuple[Single, Single, float]:
         """Return the table of the combined kernel, and its diagonal, in units of `unit(w)`."""
         weights = w * self.sizes / self.unit(w)
         return *self.tables.combined(weights), float(weights.sum())
@@ -166,24 +149,33 @@ class Radial(Provider):
     def predict(self, w: Array, support: Index, c: Array, points: Index) -> Array:
         if self.refined:
             return super().predict(w, support, c, points)
-        *table, own = self._table(w)
-        f = np.empty(points.size)
-        columns, place = self._positions(support, self._points), self._positions(points, support)
+        order, f = np.argsort(support), np.empty(points.size)
+        support, c = support[order], c[order]
+        value, slope, own = self._table(w)
+        columns = self._positions(support, self._points)
         rows = self._positions(points, self._points) if (columns >= 0).all() else np.full(points.size, -1)
         known, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
         self.passes += support.size * new.size / self.n**2
-        for chosen in (known, new):
-            for piece in pieces(chosen.size, support.size, SETTINGS.looked_up):
-                part = chosen[piece]
-                if chosen is known:
-                    D = self._D[np.ix_(rows[part], columns)]
-                else:
-                    D = self._between(points[part], support)
-                K = np.empty(D.shape)
-                compiled(look_up)(D.view(np.int32), self.tables.base, *table, K)
-                same = np.flatnonzero(place[part] >= 0)
-                K[same, place[part][same]] = own
-                f[part] = K @ c
+        payload = Predictions(
+            self.placed,
+            support,
+            self._points_at(support),
+            c,
+            self.tables.base,
+            value,
+            slope,
+            own,
+            SETTINGS.looked_up,
+        )
+        place = positions(points, support)
+        for piece in pieces(known.size, support.size, SETTINGS.looked_up):
+            part = known[piece]
+            f[part] = table_sums(self._D[np.ix_(rows[part], columns)], place[part], payload)
+        if self.family.located is None:
+            f[new] = own * np.where(place[new] >= 0, c[place[new]], 0.0)
+        elif new.size:
+            for at, found in self.family.located[0].each(predictions, payload, points[new]):
+                f[new[at]] = found
         return self.unit(w) * f
 
     def _positions(self, points: Index, among: Index) -> Index:
@@ -191,6 +183,20 @@ class Radial(Provider):
         place = np.full(self.n, -1)
         place[among] = np.arange(among.size)
         return place[points]
+
+
+def placed(family: Family, n: int) -> tuple[Placed, float, float]:
+    """Return the map of points to float32, in a unit in which the distances of the first n are below one.
+
+    The other results are the unit of the distances, and the largest length of a point in the first unit.
+    """
+    if family.located is None:
+        return Placed(Place(np.zeros(0)), 1.0, None, SETTINGS.features), 1.0, 0.0
+    order, power = (2, 2) if family.metric == "sqeuclidean" else (1, 1)
+    rows, place = family.located
+    longest = rows.length(place, order, n)
+    unit = math.ldexp(1.0, math.frexp(2 * longest)[1] if longest > 0 else 0)
+    return Placed(place, unit, family.metric, SETTINGS.features), unit**power, longest / unit
 
 
 class Tables:
@@ -231,7 +237,7 @@ class Tables:
         self.origin = origin[:, 0]
         self.at = at
 
-    def combined(self, weights: Array) -> tuple[Array, Array]:
+    def combined(self, weights: Array) -> tuple[Single, Single]:
         """Return values and differences of sum_m weights_m f_m / own_m at the cells, in float32."""
         total = weights @ self.values
         return total[:-1].astype(np.float32), np.diff(total).astype(np.float32)
@@ -262,24 +268,3 @@ def convex_error(h: Array, values: Array) -> float:
     total = left + right
     inner = np.divide(left * right, total, out=np.zeros_like(total), where=total > 0)
     return float(max((inner * h[1:-1]).max(), bends[0] * h[0], bends[-1] * h[-1]))
-
-
-def to_distances(P: Array, left: Array, right: Array) -> None:
-    """Replace inner products x_i'z_j by |x_i|^2 + |z_j|^2 - 2 x_i'z_j, at least 0, in float32."""
-    two, zero = np.float32(2.0), np.float32(0.0)
-    for i in range(P.shape[0]):
-        row, s = P[i], left[i]
-        for j in range(row.size):
-            row[j] = max(s + right[j] - two * row[j], zero)
-
-
-def look_up(bits: Array, base: int, value: Array, slope: Array, out: Array) -> None:
-    """Write the entries of a table, interpolated in float32, at distances given by their bits."""
-    low, high = np.int32(base << SHIFT), np.int32(((base + value.size) << SHIFT) - 1)
-    mask, unit, start = np.int32((1 << SHIFT) - 1), np.float32(FRACTION), np.int32(base)
-    for i in range(bits.shape[0]):
-        row, to = bits[i], out[i]
-        for j in range(row.size):
-            b = max(low, min(row[j], high))
-            k = (b >> np.int32(SHIFT)) - start
-            to[j] = value[k] + np.float32(b & mask) * unit * slope[k]

@@ -1,0 +1,91 @@
+"""Images of many functions of one distance by sums over its cells, see `Interpolation`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from kernelopt.grams.interpolation import TILE, Interpolation, everything, values_of
+from kernelopt.grams.rows import Rows
+from kernelopt.grams.sweeps import Images, Place, images
+from kernelopt.kernels import Profile
+from kernelopt.kernels.profile import Metric, distances
+from kernelopt.running import check
+from kernelopt.validation import Array, Index
+
+SAMPLED = 32  # rows whose distances tell where the cells are
+
+
+def interpolated_images(
+    profiles: Sequence[Profile],
+    located: tuple[Rows, Place],
+    metric: Metric | None,
+    points: tuple[Index, Index],
+    c: Array,
+    tested: Mapping[int, str],
+    weights: Array | None = None,
+) -> Array:
+    """Return sum_j c_j k_m(x_i, x_j) for the points i and j of the numbers `points`, shape (m, count of i).
+
+    Parameters
+    ----------
+    profiles : sequence of Profile
+        Completely monotone functions of one distance.
+    located : pair of Rows and Place
+        All points, and the map to the columns of the distance, less a common centre.
+    metric : str or None
+    points : pair of integer arrays
+        Different numbers, the second ones ascending.
+    c : array
+    tested : dict from int to str
+        The numbers of the profiles that are completely monotone by their word alone, and their names.
+    weights : array of shape (m,), optional
+        If given, the sums over m with these weights are returned, shape (count of i,).
+
+    Raises
+    ------
+    InputError
+        If one of them is not, see `Interpolation.check`.
+    """
+    (every, place), (rows, columns) = located, points
+    right = place(every.take(columns))
+    sample = distances(place(every.take(rows[:: max(1, rows.size // SAMPLED)])), right, metric)
+    interpolation = Interpolation(partial(values_of, profiles), sample)
+    if tested:
+        interpolation.check(tested)
+    sums = Images(tuple(profiles), place, metric, columns, right, c, interpolation, weights)
+    if np.array_equal(rows, columns):
+        found = own_images(sums)
+        return found if weights is None else np.asarray(weights @ found)
+    found = np.empty((len(profiles), rows.size) if weights is None else rows.size)
+    for at, part in every.each(images, sums, rows):
+        found[..., at] = part
+    return found
+
+
+def own_images(payload: Images) -> Array:
+    """Return the sums at the points z_j themselves, from half of the distances, shape (m, count of j)."""
+    points, c, interpolation = payload.points, payload.c, payload.interpolation
+    found = np.zeros((len(payload.profiles), len(points)))
+    waiting: dict[int, Array] = {}  # moments of later rows, from the columns before them
+    for top in range(0, len(points), TILE):
+        part = slice(top, top + TILE)
+        left = points[part]
+        moments = waiting.pop(top) if top in waiting else interpolation.moments(len(left))
+        for start in range(top, len(points), TILE):
+            check()
+            other = slice(start, start + TILE)
+            D = distances(left, points[other], payload.metric)
+            if start == top:
+                np.fill_diagonal(D, 0.0)
+            found[:, part] += interpolation.add(D, *everything(D), c[other], moments)
+            if start > top:
+                D = np.ascontiguousarray(D.T)
+                if start not in waiting:
+                    waiting[start] = interpolation.moments(len(D))
+                found[:, other] += interpolation.add(D, *everything(D), c[part], waiting[start])
+        found[:, part] += interpolation.sums(moments)
+    excess = np.array([p.own for p in payload.profiles]) - values_of(payload.profiles, np.zeros(1))[:, 0]
+    return found + np.outer(excess, c)

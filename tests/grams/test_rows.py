@@ -1,0 +1,169 @@
+"""Points in blocks, in memory and in files: the same numbers, and errors that name the block."""
+
+import os
+
+import numpy as np
+import pytest
+
+import kernelopt as ko
+from formulations import lp_norm
+from kernelopt.errors import FileError, InputError, NotFiniteError, ShapeError
+from kernelopt.grams.rows import ArrayRows, FileRows
+from kernelopt.grams.sweeps import Place
+
+SIZES = [700, 300, 1100]
+N = sum(SIZES)
+STARTS = np.cumsum([0, *SIZES])
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(0).standard_normal((N, 4))
+
+
+@pytest.fixture
+def paths(X, tmp_path):
+    return written(X, tmp_path)
+
+
+def written(X, folder):
+    found = [folder / f"{k:03}.npy" for k in range(len(SIZES))]
+    for path, a, b in zip(found, STARTS, STARTS[1:], strict=False):
+        np.save(path, X[a:b])
+    return found
+
+
+def labels(X):
+    return np.where(X[:, 0] * X[:, 1] > 0.1 * X[:, 2], 1, -1)
+
+
+def solved(points, y, tol=1e-3, **options):
+    grams = ko.Grams.from_kernels([ko.gaussian(w) for w in (0.5, 1.0, 3.0)], points)
+    return lp_norm.primal(grams, y, p=1).solve("newton", tol=tol, **options)
+
+
+def equal(a, b):
+    assert (a.lower, a.upper) == (b.lower, b.upper)
+    np.testing.assert_array_equal(a.alpha, b.alpha)
+    np.testing.assert_array_equal(a.weights, b.weights)
+
+
+def numbers_and_rows(X, numbers, payload):
+    return numbers, np.array(X) + payload
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_files_have_the_rows_of_their_array(X, tmp_path, dtype):
+    X = X.astype(dtype)
+    several, one = FileRows(written(X, tmp_path)), tmp_path / "one.npy"
+    np.save(one, np.asfortranarray(X))
+    chosen = np.random.default_rng(1).permutation(N)[:50]
+    for rows in (several, FileRows([one]), ArrayRows(X.astype(float), SIZES)):
+        assert rows.shape == (N, 4)
+        np.testing.assert_array_equal(rows.array(), X)
+        np.testing.assert_array_equal(rows.take(chosen), X[chosen])
+        np.testing.assert_array_equal(rows.take(slice(650, 1010)), X[650:1010])
+        np.testing.assert_allclose(rows.centre, X.mean(axis=0, dtype=float), atol=1e-12)
+        np.testing.assert_array_equal(rows.ranges, np.ptp(X.astype(float), axis=0))
+        longest = np.linalg.norm(X[:900, 1:3] - rows.centre[1:3], axis=1).max()
+        assert rows.length(Place(rows.centre, np.array([1, 2])), 2, 900) == pytest.approx(longest)
+        rows.check_unchanged()
+    assert several.same(ArrayRows(X.astype(float)))
+    assert not several.same(ArrayRows(X.astype(float)[::-1]))
+
+
+def test_a_sweep_has_every_point_once_in_the_order_of_the_blocks(X, paths):
+    for points in (None, np.arange(200, 1500), np.random.default_rng(1).permutation(N)[:90], np.array([5])):
+        every = np.arange(N) if points is None else points
+        for rows in (ArrayRows(X, SIZES), FileRows(paths)):
+            seen, first = np.full(every.size, -1), []
+            for at, (numbers, found) in rows.each(numbers_and_rows, 1.0, points):
+                seen[at] = numbers
+                first.append(numbers.min())
+                np.testing.assert_array_equal(found, X[numbers] + 1)
+            np.testing.assert_array_equal(seen, every)
+            assert first == sorted(first)
+
+
+def test_a_sweep_that_misses_a_block_is_an_error(X):
+    class Lossy(ArrayRows):
+        def _run(self, task, payload, parts):
+            for k, found in enumerate(super()._run(task, payload, parts)):
+                yield (0, None) if k == 1 else found
+
+    with pytest.raises(ko.errors.KerneloptError, match="2100 points once, got 1800"):
+        list(Lossy(X, SIZES).each(numbers_and_rows, 0.0))
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-5])
+def test_the_result_of_files_is_that_of_their_array(X, paths, tmp_path, tol):
+    y = labels(X)
+    expected = solved(ArrayRows(X, SIZES), y, tol)
+    equal(solved(FileRows(paths), y, tol), expected)
+    np.save(tmp_path / "one.npy", X)
+    plain = solved(X, y, tol)
+    equal(solved(FileRows([tmp_path / "one.npy"]), y, tol), plain)
+    assert expected.gap <= tol
+    assert max(expected.lower, plain.lower) <= min(expected.upper, plain.upper)
+
+
+def test_other_kernels_and_methods_read_files_too(X, paths):
+    kernels = [ko.gaussian(1.0), ko.polynomial(2), ko.laplacian(1.0) + ko.identity()]
+    mine, plain = ko.Grams.from_kernels(kernels, FileRows(paths)), ko.Grams.from_kernels(kernels, X)
+    some = np.array([3, 1500, 800])
+    np.testing.assert_allclose(mine.rows(some), plain.rows(some), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(mine.diagonals, plain.diagonals, rtol=1e-12)
+    np.testing.assert_allclose(mine.combine([1, 0, 2]), plain.combine([1, 0, 2]), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(mine.cross(X[:2]), plain.cross(X[:2]), rtol=1e-12, atol=1e-14)
+    with pytest.raises(InputError, match="must take rows of numbers"):
+        ko.Grams.from_kernels([ko.spectrum(2)], FileRows(paths))
+
+
+def test_a_file_that_changes_between_sweeps_is_named(X, paths):
+    rows = FileRows(paths)
+    np.save(paths[1], X[: SIZES[1]])
+    with pytest.raises(FileError, match=r"001.npy.*must stay as it was"):
+        list(rows.each(numbers_and_rows, 0.0))
+    with pytest.raises(FileError, match=r"001.npy.*must stay as it was"):
+        rows.take(np.array([800]))
+    rows.take(np.array([3]))  # of a file that is as it was
+
+
+def test_a_change_that_keeps_the_time_of_the_file_is_found(X, paths):
+    rows, before = FileRows(paths), paths[2].stat()
+    np.save(paths[2], X[: SIZES[2]])
+    os.utime(paths[2], ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(FileError, match=r"002.npy.*must stay as it was"):
+        rows.check_unchanged()
+
+
+def test_a_file_that_is_lost_or_shorter_is_named(X, paths):
+    rows = FileRows(paths)
+    paths[1].unlink()
+    with pytest.raises(FileError, match=r"001.npy.*must be a .npy file"):
+        list(rows.each(numbers_and_rows, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "error", "message"),
+    [
+        (lambda X: np.where(X == X[7, 1], np.nan, X), NotFiniteError, "finite numbers"),
+        (lambda X: np.where(X == X[7, 1], np.inf, X), NotFiniteError, "finite numbers"),
+        (lambda X: X[:, :3], ShapeError, "float64 and 4 .*got float64 and 3"),
+        (lambda X: X.astype(np.float32), ShapeError, "float64 and 4 .*got float32 and 4"),
+        (lambda X: X[0], FileError, "shape .rows, d. in float64 or float32, got shape .4,."),
+        (lambda X: X.astype(complex), FileError, "got shape .300, 4. and dtype complex128"),
+        (lambda X: np.array(["a", "b"]), FileError, "got shape .2,. and dtype <U1"),
+    ],
+)
+def test_a_block_that_is_wrong_is_named(X, paths, spoilt, error, message):
+    np.save(paths[1], spoilt(X[STARTS[1] : STARTS[2]]))
+    with pytest.raises(error, match=message) as caught:
+        FileRows(paths)
+    assert "001.npy" in str(caught.value)
+
+
+def test_a_block_that_is_missing_is_named(paths):
+    paths[1].unlink()
+    with pytest.raises(FileError, match=r"001.npy.*No such file"):
+        FileRows(paths)
