@@ -131,7 +131,7 @@ class Formulation:
         """
         if programme is not None:
             method = "exact" if isinstance(method, str) and method == "auto" else method
-            name = method.name if isinstance(method, Method) else method
+            name: object = getattr(method, "name", method)
             if not isinstance(name, str) or name != "exact":
                 raise ParameterError(
                     f"a programme must be solved by the method 'exact', got programme={shown(programme)} and "
@@ -155,7 +155,7 @@ class Formulation:
         """
         return None if self.predictor is None else self.predictor(self)
 
-    def _programme(self, name: str | None) -> Programme | None:
+    def _programme(self, name: object) -> Programme | None:
         if name is None:
             name = next(iter(self.programmes), EXPLICIT_FORM)
         if isinstance(name, str) and name == EXPLICIT_FORM:

@@ -89,12 +89,12 @@ def rank_one(
     >>> round(solution.value, 5), solution.weights.round(4) + 0.0
     (1.0, array([1., 0.]))
     """
-    if isinstance(tau, str):
+    V = as_float_array(V, "V", ndim=2).copy()
+    data = transduction_data(ko.Grams.rank_one(V), y, C, tau, trace)
+    if data.ridge is not None:
         raise ko.errors.ParameterError(
             f"tau must be a number for rank-one kernels, got {tau!r}. Use learned_tau."
         )
-    V = as_float_array(V, "V", ndim=2).copy()
-    data = transduction_data(ko.Grams.rank_one(V), y, C, tau, trace)
     return data.formulation(
         "rank_one", "after Theorem 17", partial(dual, data, V), {"qp": partial(programme, data, V)}
     )

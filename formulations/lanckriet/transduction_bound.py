@@ -90,12 +90,13 @@ def transduction_bound(
     """
     delta = positive(delta, "delta", below=1)
     samples, rng = whole(samples, "samples"), as_generator(random_state)
-    if not isinstance(solution, ko.Solution) or len(solution.learned) != 1:
+    learned = getattr(solution, "learned", [])
+    if len(learned) != 1:
         raise ko.InputError(
             "solution must be a Solution of a Lanckriet criterion, with one machine, got "
             f"{shown(solution)}. Pass what soft_margin(...).solve() returns."
         )
-    machine = solution.learned[0]
+    machine = learned[0]
     n, kernel = machine.alpha.size, machine.kernel
     labels = ko.hard_margin().targets(machine.y if y is None else y, n)
     if len(kernel) != 2 * n or labels.size != n:

@@ -123,7 +123,7 @@ def similarity_data(
     return SimilarityData(S, loss.targets(y, S.shape[1]), loss, rho, tau, fidelity)
 
 
-def own_loss(loss: ko.Loss, C: float) -> ko.Loss:
+def own_loss(loss: ko.Loss, C: object) -> ko.Loss:
     """Return a loss that is given, beside which C must have its default value."""
     loss = as_loss(loss)
     if not isinstance(C, int | float) or C != 1.0:

@@ -223,7 +223,7 @@ class Comparisons:
         """
         sentences: list[str] = []
         wanted = f"row numbers in 0..{len(self.triplets) - 1}, such as any rows of the triplets"
-        for row in [cycle] if isinstance(cycle, str) else as_list(cycle, "cycle", wanted):
+        for row in as_list(cycle, "cycle", wanted):
             integral = is_real(row) and isinstance(row, numbers.Integral)
             if not integral or not 0 <= int(row) < len(self.triplets):
                 raise ParameterError(

@@ -285,7 +285,8 @@ class TripletKernel(KernelTransformer):
         return self._fit_kernels(samples), []
 
     def _formulated(self, grams: Grams, labels: list[Array]) -> Formulation:  # its data are `triplets_`
-        if isinstance(self.cone, str) and self.cone == "dominant":
+        cone: object = self.cone  # of any class: its formulation checks it
+        if isinstance(cone, str) and cone == "dominant":
             grams = join([(1.0, grams), (1.0, Grams.identity(grams.n_points))])
         return built(
             "triplet_lp.kernel_design",

@@ -104,10 +104,10 @@ class Kernel(ABC):
             )
         return values
 
-    def __add__(self, other: Kernel) -> Kernel:
+    def __add__(self, other: object) -> Kernel:
         return _join("+", self, other) if isinstance(other, Kernel) else NotImplemented
 
-    def __mul__(self, other: Kernel | float) -> Kernel:
+    def __mul__(self, other: object) -> Kernel:
         if isinstance(other, numbers.Real):
             return _join("*", self, _Joined("*", (), positive(other, "the factor of a kernel")))
         return _join("*", self, other) if isinstance(other, Kernel) else NotImplemented

@@ -118,16 +118,16 @@ def kernel_text(kernel: Kernel) -> str:
         if kernel.operator == "+":
             return f"({' + '.join(parts)})"
         return " * ".join([repr(kernel.factor), *parts]).removeprefix("1.0 * ")
-    kind = type(kernel)
+    kind: type = type(kernel)
     classes = OWN if kind in OWN.values() else kernel_classes()
     name = next((name for name, known in classes.items() if known is kind), None)
-    if name is None or not is_dataclass(kernel):
+    if name is None or not is_dataclass(kind):
         raise ParameterError(
             "a kernel that is written as text must be one of kernelopt.kernels or a dataclass that a package "
             f'names in an entry point of the group "{GROUP}", got {shown(kernel)} ({kind.__name__}). Put its '
             "class into a package, as CONTRIBUTING.md describes, or compute its Gram matrices beforehand."
         )
-    values = {field.name: getattr(kernel, field.name) for field in fields(kernel) if field.init}
+    values = {field.name: getattr(kernel, field.name) for field in fields(kind) if field.init}
     return f"{name}({', '.join(f'{key}={_value_text(value, kernel)}' for key, value in values.items())})"
 
 

@@ -21,7 +21,7 @@ GROUP = "kernelopt.methods"  # the group of entry points in which packages list 
 METHODS: dict[str, Method] = {}  # by name; `registered` adds the methods of other packages
 
 
-def add(method: Method) -> None:
+def add(method: object) -> None:
     """Add a method to the registered ones.
 
     A registered method of the same name is replaced if its class is of the same module, as after a reload.
@@ -67,7 +67,7 @@ def _add_installed() -> None:
             leave_out(point, "a Method with defaults for its options", f"{type(error).__name__}: {error}")
 
 
-def named(name: str) -> Method:
+def named(name: object) -> Method:
     """Return the method called `name`.
 
     If no registered method has this name, all formulations are imported, since some of them register methods.

@@ -19,7 +19,9 @@ from kernelopt.threads import COMPILING, quietly
 from kernelopt.validation import Array, as_vector, whole
 
 
-def plot_duality(problem: cp.Problem, path: Sequence[Any], *, points: int = 41, ax: Any = None) -> Any:
+def plot_duality(
+    problem: cp.Problem, path: Sequence[Any] | Array, *, points: int = 41, ax: Any = None
+) -> Any:
     r"""Draw the primal and the dual value along a path of dual variables, with the gap shaded.
 
     At every alpha of the path the dual value is
@@ -61,7 +63,7 @@ def plot_duality(problem: cp.Problem, path: Sequence[Any], *, points: int = 41, 
             f"a path of dual variables needs a problem with one risk, got {len(structure.risks)} in "
             "plot_duality. Draw solution.plot_history() instead."
         )
-    listed = isinstance(path, Sequence) or (isinstance(path, np.ndarray) and path.ndim > 0)
+    listed = isinstance(path, Sequence) or np.ndim(path) > 0
     if not listed or len(path) < 2:
         raise InputError(
             "path must be at least two solutions or arrays of shape (n,), got fewer in plot_duality. Pass "

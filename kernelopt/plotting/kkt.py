@@ -46,14 +46,7 @@ def plot_kkt(table: KKT, tol: float = DEFAULT_TOL, ax: Any = None) -> Any:
     InputError
         If `table` is no such table, and of class ParameterError if `tol` is no positive number.
     """
-    if not isinstance(table, KKT):
-        several = isinstance(getattr(table, "solution_", None), tuple)
-        name = f"model.solution_{'[0]' if several else ''}" if hasattr(table, "fit") else "solution"
-        raise InputError(
-            f"table must be the conditions of optimality at a solution, got {shown(table)} in plot_kkt. Pass "
-            f"kernelopt.kkt_table({name})."
-        )
-    tol, rows = positive(tol, "tol"), table.conditions
+    tol, rows = positive(tol, "tol"), checked(table).conditions
     ax = new_axes(ax, rows=len(rows))
     seen = [r for r in [tol, *(c.relative for c in rows if not c.why_not)] if 0 < r < np.inf]
     # residuals beyond 1e-17 and 1e17 are drawn at the ends of the axis, as zero and infinity are
@@ -91,3 +84,15 @@ def draw_condition(ax: Any, row: int, condition: Condition, tol: float, ends: tu
     if not within:
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
         write_beside(ax, f"{residual:.0e}", (x, row), (-8, 0), ha="right", bbox=box, zorder=2)
+
+
+def checked(table: object) -> KKT:
+    """Return a table of the conditions of optimality after checking that it is one."""
+    if isinstance(table, KKT):
+        return table
+    several = isinstance(getattr(table, "solution_", None), tuple)
+    name = f"model.solution_{'[0]' if several else ''}" if hasattr(table, "fit") else "solution"
+    raise InputError(
+        f"table must be the conditions of optimality at a solution, got {shown(table)} in plot_kkt. Pass "
+        f"kernelopt.kkt_table({name})."
+    )

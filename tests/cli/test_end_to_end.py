@@ -20,7 +20,13 @@ from kernelopt.estimators import MKLClassifier
 from tests.commands import save_table
 from tests.pages import ROOT
 
-FILES = ("pyproject.toml", "README.md", "LICENSE")  # what a wheel is built from, beside the packages
+FILES = (
+    "pyproject.toml",
+    "setup.py",
+    "kernelopt_command.py",
+    "README.md",
+    "LICENSE",
+)  # what a wheel is built from, beside the packages
 
 
 @pytest.mark.slow
