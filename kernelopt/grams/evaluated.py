@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from copy import copy, deepcopy
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
@@ -114,9 +115,45 @@ class KernelStorage(Storage):
             return np.zeros(self.n_points)
         if last is not None and np.array_equal(w, last[0]) and np.array_equal(a, last[1]):
             return last[2]
-        image = read_only(w[active] @ self.subset(active).images(a, np.arange(self.n_points)))
-        self._image = w.copy(), a.copy(), image
+        known = self._known_images(a)
+        if all_cached(self.shape) or (known is not None and known[0].size == self.n_points):
+            image = w[active] @ self.subset(active).images(a, np.arange(self.n_points))
+        else:
+            image = self._combined_image(w, a, active)
+        self._image = w.copy(), a.copy(), read_only(image)
+        return self._image[2]
+
+    def _combined_image(self, w: Array, a: Array, active: Index) -> Array:
+        """Return sum_i w_i K_i a, without an array of all kernels and all points.
+
+        A positive combination of completely monotone functions is one, so that polynomials serve for all of
+        them at once.
+        """
+        every, support, rest = np.arange(self.n_points), np.flatnonzero(a), set(active.tolist())
+        image, c = np.zeros(self.n_points), a[support]
+        positive = [i for i in active.tolist() if w[i] > 0]
+        for numbers, located, metric in self._interpolated(positive, every, support, a.size):
+            profile = weighted([p for i in numbers if (p := self.profiles[i])], w[numbers])
+            names = [self.names[i] for i in numbers if self._claims(i)]
+            tested = {0: ", ".join(names)} if names else {}
+            image += interpolated_images([profile], located, metric, (every, support), c, tested)[0]
+            rest.difference_update(numbers)
+        if rest:
+            others = np.array(sorted(rest))
+            storage = self.subset(others)
+            for part in pieces(self.n_points, others.size):
+                image[part] += w[others] @ storage._images(a, every[part])
         return image
+
+    def _interpolated(
+        self, chosen: Collection[int], rows: Index, support: Index, n: int
+    ) -> Iterator[tuple[list[int], tuple[Rows, Place], Metric | None]]:
+        """Yield the kernels of one distance whose images are summed from polynomials, and their points."""
+        missing = [i for i in chosen if i not in self._cache]
+        for (metric, columns), group in groups(missing, self.profiles):
+            several = [i for i, profile in group if profile.completely_monotone]
+            if several and is_worthwhile(rows.size, support.size, n):
+                yield several, self.located(columns), metric
 
     def _apply(self, a: Array) -> Array:
         if all_cached(self.shape):
@@ -130,16 +167,11 @@ class KernelStorage(Storage):
         support = np.flatnonzero(a)
         c, found = a[support], np.zeros((len(self), points.size))
         rest = set(range(len(self)))
-        missing = [i for i in rest if i not in self._cache]
-        for (metric, columns), group in groups(missing, self.profiles):
-            several = {i: profile for i, profile in group if profile.completely_monotone}
-            if several and is_worthwhile(points.size, support.size, a.size):
-                located = self.located(columns)
-                tested = {k: self.names[i] for k, i in enumerate(several) if self._claims(i)}
-                every = list(several.values())
-                images = interpolated_images(every, located, metric, (points, support), c, tested)
-                found[list(several)] = images
-                rest.difference_update(several)
+        for numbers, located, metric in self._interpolated(range(len(self)), points, support, a.size):
+            tested = {k: self.names[i] for k, i in enumerate(numbers) if self._claims(i)}
+            profiles = [p for i in numbers if (p := self.profiles[i])]
+            found[numbers] = interpolated_images(profiles, located, metric, (points, support), c, tested)
+            rest.difference_update(numbers)
         steps = Steps("evaluating kernels", len(rest))
         for i, part, K in self._blocks(points, support, rest):
             found[i, part] = K @ c
@@ -319,6 +351,19 @@ class KernelStorage(Storage):
                 f"{new.shape}. Apply the same preprocessing to the new points."
             )
         return new
+
+
+def weighted(profiles: Sequence[Profile], w: Array) -> Profile:
+    """Return the profile of sum_i w_i k_i, for completely monotone functions of one distance and w > 0."""
+
+    def function(d: Array) -> Array:
+        total = np.zeros(d.shape)
+        for weight, profile in zip(w, profiles, strict=True):
+            total += weight * profile.function(d)
+        return total
+
+    own = float(sum(weight * profile.own for weight, profile in zip(w, profiles, strict=True)))
+    return replace(profiles[0], function=function, own=own)
 
 
 def own_entries(rows: Index, columns: Index | slice) -> tuple[Index, Index]:

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelopt.errors import InputError
 from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, pieces, read_only
@@ -17,7 +16,6 @@ from kernelopt.numerics.decompositions import pivoted_cholesky
 from kernelopt.running import check
 from kernelopt.validation import Array, Index, row_maxima
 
-Mask: TypeAlias = NDArray[np.bool_]
 Points: TypeAlias = Index | slice  # in a block of entries
 
 EVERY = slice(None)  # all points
@@ -66,7 +64,7 @@ class Storage(ABC):
     pointwise: bool = False
     """Whether entries of images are computed one by one where not all are asked for."""
 
-    _last: tuple[Array, Array, Mask] | None = None  # the last alpha, its images, and which are known
+    _last: tuple[Array, Index, Array] | None = None  # the last alpha, points in order, and images there
 
     def __init__(self, m: int, n_points: int, names: Sequence[str] | None = None) -> None:
         self.shape, self.n_points = (m, n_points, n_points), n_points
@@ -182,29 +180,34 @@ class Storage(ABC):
 
     def apply(self, a: Array) -> Array:
         """Return (K_i a)_i, shape (m, N), from the cache if a is the last vector that was asked for."""
-        return self._remembered(a, np.ones(self.n_points, dtype=bool))
+        return self._remembered(a, np.arange(self.n_points))[1]
 
     def images(self, a: Array, points: Index) -> Array:
         """Return the entries `points` of (K_i a)_i, shape (m, len(points))."""
-        wanted = np.full(self.n_points, not self.pointwise)
-        wanted[points] = True
-        return np.asarray(self._remembered(a, wanted)[:, points])
+        wanted = np.unique(points) if self.pointwise else np.arange(self.n_points)
+        known, images = self._remembered(a, wanted)
+        return np.asarray(images[:, np.searchsorted(known, points)])
 
-    def _remembered(self, a: Array, wanted: Mask) -> Array:
-        """Return (K_i a)_i with the entries `wanted`; those of the last alpha are not computed again."""
-        images, known = self._known_images(a) or (np.zeros(self.shape[:2]), np.zeros_like(wanted))
-        missing = np.flatnonzero(wanted & ~known)
+    def _remembered(self, a: Array, wanted: Index) -> tuple[Index, Array]:
+        """Return points in order, `wanted` among them, and the entries of (K_i a)_i there.
+
+        Entries of the last alpha are not computed again.
+        """
+        known, images = self._known_images(a) or (np.zeros(0, dtype=np.intp), np.zeros((len(self), 0)))
+        missing = np.setdiff1d(wanted, known, assume_unique=True)
         if missing.size == self.n_points:
-            images = self._apply(a)
+            known, images = missing, self._apply(a)
         elif missing.size:
-            images = images.copy()  # another thread may read the old ones
-            images[:, missing] = self._images(a, missing)
+            points = np.concatenate([known, missing])
+            order = np.argsort(points)
+            images = np.concatenate([images, self._images(a, missing)], axis=1)[:, order]
+            known = points[order]
         images = read_only(images)
-        self._last = a.copy(), images, known | wanted
-        return images
+        self._last = a.copy(), known, images
+        return known, images
 
-    def _known_images(self, a: Array) -> tuple[Array, Mask] | None:
-        """Return the images of the last alpha and the mask of their known entries, if a is the last one."""
+    def _known_images(self, a: Array) -> tuple[Index, Array] | None:
+        """Return the points at which images of the last alpha are known, and these, if a is the last one."""
         last = self._last
         if last is not None and np.array_equal(a, last[0]):
             return last[1:]
@@ -212,7 +215,7 @@ class Storage(ABC):
             return None
         whole, chosen = self.origin
         known = whole._known_images(a)
-        return known and (known[0][chosen], known[1])
+        return known and (known[0], known[1][chosen])
 
     def image(self, w: Array, a: Array) -> Array:
         """Return sum_i w_i K_i a, shape (N,)."""

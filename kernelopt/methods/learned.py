@@ -43,9 +43,9 @@ class Part:
     def predictions(self, n: int) -> Array:
         """Return the values of this part of f on all N points."""
         if self.coefficients.ndim == 1:
-            return np.asarray(self.grams.combine(self.weights)[:, :n] @ self.coefficients)
-        each = zip(self.weights, self.grams, self.coefficients, strict=True)
-        return np.asarray(sum(w * (K[:, :n] @ c) for w, K, c in each))
+            return self.grams.storage.image(self.weights, self.coefficients)
+        each = zip(np.eye(len(self.grams)) * self.weights, self.coefficients, strict=True)
+        return np.asarray(sum(self.grams.storage.image(w, c) for w, c in each))
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from kernelopt.certificates.gap import relative_gap
 from kernelopt.errors import InputError, MethodError
 from kernelopt.grams import Storage
 from kernelopt.grams.arguments import as_names
+from kernelopt.grams.caching import pieces
 from kernelopt.grams.joined import JoinedStorage
 from kernelopt.grams.written import is_evaluated
 from kernelopt.learner import Machine
@@ -86,9 +87,18 @@ class SavedMachine:
                 "a prediction needs a machine, got a problem without a risk in decision_function. Train one "
                 "on kernel_at(X)."
             )
+        return np.concatenate([self._values(part) for part in self._parts(X)])
+
+    def _values(self, X: Any) -> Array:
         used, cross = self._cross(X, "decision_function")
         each = self.coefficients if self.coefficients.ndim == 1 else self.coefficients[used]
         return self.intercept + values(cross, self.weights[used], each)
+
+    def _parts(self, X: Any) -> list[Any]:
+        """Return new points, some at a time where their kernels with the support are many numbers."""
+        if self.storage is None or not isinstance(X, np.ndarray | list | tuple):
+            return [X]
+        return [X[part] for part in pieces(len(X), self.weights.size * self.support.size)] or [X]
 
     def kernel_at(self, X: Any) -> Array:
         """Return the learned kernel between new points and all N."""

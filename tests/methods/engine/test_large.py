@@ -5,9 +5,12 @@ from __future__ import annotations
 import tracemalloc
 
 import numpy as np
+import pytest
+from sklearn.metrics import euclidean_distances
 
 import kernelopt as ko
 from formulations import lp_norm
+from kernelopt.grams import caching
 from kernelopt.grams.evaluated import KernelStorage
 from kernelopt.methods import describe
 from kernelopt.methods.engine.working_set import first_points
@@ -60,3 +63,42 @@ def test_a_constant_diagonal_is_one_number():
         assert diagonals.shape == magnitudes.shape == stack.shape[:2] and used < 3000 * 8 * 10
         np.testing.assert_array_equal(diagonals, 1.0)
         np.testing.assert_array_equal(magnitudes, 1.0)
+
+
+def test_predictions_and_bounds_keep_no_array_of_all_kernels_and_points():
+    grams, y = problem(12_000, 200)
+    alpha, w = np.zeros(y.size), np.linspace(0, 1, 200)
+    support = np.arange(0, 9000, 30)
+    alpha[support] = np.where(y[support] > 0, 1, -np.sum(y[support] > 0) / np.sum(y[support] < 0))
+    alpha /= np.abs(alpha).max()
+    D = euclidean_distances(grams.storage.X, grams.storage.X[support], squared=True)
+    plain = sum(
+        v * np.exp(-D / (2 * s**2)) @ alpha[support]
+        for v, s in zip(w, np.geomspace(0.3, 6, 200), strict=True)
+    )
+    one, every = 8 * y.size, 8 * 200 * y.size
+    image, used = peak(lambda: grams.storage.image(w, alpha))
+    np.testing.assert_allclose(image, plain, rtol=0, atol=1e-11 * np.abs(plain).max())
+    assert used < 0.6 * every
+    grams.storage.forget_matrices()
+    built = lp_norm.primal(grams, y, p=1)
+    weights = w / w.sum()
+    certificate, used = peak(lambda: ko.certify(built.problem, weights=weights, alpha=alpha, retrain=False))
+    assert used < every + 40 * one
+    f = image / w.sum()
+    losses = [np.maximum(0, 1 - y * (f + b)).sum() for b in np.unique(y - f)[:: y.size // 200]]
+    assert certificate.upper == pytest.approx(min(losses) + alpha @ f / 2, rel=1e-2)
+
+
+def test_a_saved_machine_predicts_some_points_at_a_time(monkeypatch, tmp_path):
+    grams, y = problem(300, 5)
+    solution = lp_norm.primal(grams, y, p=2).solve("newton", tol=1e-3)
+    saved = ko.load(solution.save(tmp_path / "machine.npz"))
+    X = np.random.default_rng(1).standard_normal((70, 3))
+    whole = saved.decision_function(X)
+    asked, cross = [], KernelStorage.cross
+    monkeypatch.setattr(caching, "CHUNK_BYTES", 8 * 5 * 300 * 20)
+    monkeypatch.setattr(KernelStorage, "cross", lambda self, new: asked.append(len(new)) or cross(self, new))
+    np.testing.assert_allclose(saved.decision_function(X), whole, rtol=1e-12)
+    assert sum(asked) == 70 and max(asked) < 70
+    np.testing.assert_allclose(whole, solution.decision_function(grams.cross(X)), rtol=1e-9, atol=1e-12)
