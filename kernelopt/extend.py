@@ -55,13 +55,15 @@ Arguments are checked by functions that raise with what is wrong: `positive`, `w
 `boolean`, `one_of` and `as_generator` for single values; `as_float_array`, `as_vector`, `as_symmetric`,
 `as_indices`, `as_labels`, `as_targets` and `as_classes` for arrays, of type `Array`; `as_list` for sequences,
 `as_grams` for stacks of Gram matrices, of type `Grams`, and `as_fidelity` for fidelities and their names.
-`shown` returns a value as text for a message.
+`shown` returns a value as text for a message. `parameters_of` completes a docstring by
+parameters that another one describes.
 """
 
 from kernelopt.catalog import Entry, Planted
 from kernelopt.certificates.certificate import BoundedProblem
 from kernelopt.certificates.gap import FLOOR_SHARE
 from kernelopt.certificates.statements.statement import Statement
+from kernelopt.docstrings import parameters_of
 from kernelopt.duality.conjugates import Conjugate, conjugate
 from kernelopt.fidelities import Proximal, Radial, as_fidelity
 from kernelopt.grams import as_grams
@@ -135,6 +137,7 @@ __all__ = [
     "norms",
     "on_simplex",
     "one_of",
+    "parameters_of",
     "positive",
     "read_ball",
     "register_method",

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
+from formulations.lanckriet.sdp import sdp
 from formulations.lanckriet.transduction_data import TransductionData, Weights, transduction_data
-from kernelopt.extend import Array, one_of
+from kernelopt.extend import Array, one_of, parameters_of
 
 
 def machine(
@@ -26,6 +27,7 @@ def machine(
     return scale * found.alpha, float(found.intercept)
 
 
+@parameters_of(sdp)
 def alignment(
     grams: ko.Grams | ArrayLike,
     y: ArrayLike,
@@ -52,10 +54,10 @@ def alignment(
 
     Parameters
     ----------
-    grams : Grams or array of shape (m, N, N)
-    y : array of shape (n,), n <= N
-        Labels in {-1, +1} of the first n points, both present.
+    grams, y
+        As in `sdp`.
     weights : "nonnegative" or "free", default "nonnegative"
+        The signs that the weights may have.
     norm : "full" or "train", default "full"
         Whether the Frobenius norm is the norm of K on all N points, as in the paper, or on the labelled ones.
     prediction : "parzen" or "svm", default "parzen"

@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.lanckriet.qcqp import programme as qcqp_programme
+from formulations.lanckriet.sdp import sdp
 from formulations.lanckriet.transduction_data import Point, Ridge, Trace, TransductionData, transduction_data
 from formulations.machines import written_out
-from kernelopt.extend import Array, Programme
+from kernelopt.extend import Array, Programme, parameters_of
 
 
+@parameters_of(sdp)
 def block_norm(
     grams: ko.Grams | ArrayLike,
     y: ArrayLike,
@@ -45,7 +47,7 @@ def block_norm(
     Parameters
     ----------
     grams, y, C, tau, trace
-        As in `margin`, for non-negative weights.
+        As in `sdp`.
 
     Returns
     -------

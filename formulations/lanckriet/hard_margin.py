@@ -9,8 +9,10 @@ from numpy.typing import ArrayLike
 import kernelopt as ko
 from formulations.lanckriet.margin import margin
 from formulations.lanckriet.transduction_data import Trace, Weights
+from kernelopt.extend import parameters_of
 
 
+@parameters_of(margin)
 def hard_margin(
     grams: ko.Grams | ArrayLike, y: ArrayLike, *, weights: Weights = "nonnegative", trace: Trace = "sum"
 ) -> ko.Formulation:

@@ -9,8 +9,10 @@ from numpy.typing import ArrayLike
 import kernelopt as ko
 from formulations.lanckriet.margin import margin
 from formulations.lanckriet.transduction_data import Trace, Weights
+from kernelopt.extend import parameters_of
 
 
+@parameters_of(margin)
 def learned_tau(
     grams: ko.Grams | ArrayLike, y: ArrayLike, *, weights: Weights = "nonnegative", trace: Trace = "sum"
 ) -> ko.Formulation:
@@ -43,7 +45,7 @@ def learned_tau(
     Parameters
     ----------
     grams, y, weights
-        As in `margin`. With one kernel C = 1/tau alone is learned.
+        As in `margin`.
     trace : "sum" or float > 0, default "sum"
         c, the trace of K(mu) + tau I on all N points; "sum" is the sum of the r_i, plus N.
 

@@ -12,9 +12,10 @@ import kernelopt as ko
 from formulations.lanckriet.qcqp import qcqp
 from formulations.lanckriet.sdp import sdp
 from formulations.lanckriet.transduction_data import Ridge, Trace, Weights
-from kernelopt.extend import one_of
+from kernelopt.extend import one_of, parameters_of
 
 
+@parameters_of(sdp)
 def margin(
     grams: ko.Grams | ArrayLike,
     y: ArrayLike,
@@ -43,20 +44,10 @@ def margin(
 
     Parameters
     ----------
-    grams : Grams or array of shape (m, N, N)
-        Positive semidefinite for non-negative weights; for free signs of any signature, as long as some
-        combination is positive semidefinite. Zero kernels get weight 0.
-    y : array of shape (n,), n <= N
-        Labels in {-1, +1} of the first n points, both present. The others are unlabelled: with
-        non-negative weights they enter through the traces, with free signs also through K >> 0.
-    C : float in (0, inf], default inf
-        Largest dual variable. The slacks of the 1-norm soft margin have the price 2 C.
-    tau : float >= 0 or "learned", default 0
-        Ridge of the criterion. A learned tau counts N tau towards the trace.
+    grams, y, C, tau, trace
+        As in `sdp`.
     weights : "nonnegative" or "free", default "nonnegative"
-    trace : "sum" or float > 0, default "sum"
-        c, the trace of K(mu) on all N points; "sum" is the sum of the r_i, plus N where tau is learned. For
-        "sum" the weights of normalised kernels do not depend on the number of unlabelled points.
+        The signs that the weights may have.
 
     Returns
     -------

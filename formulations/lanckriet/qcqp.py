@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelopt as ko
+from formulations.lanckriet.sdp import sdp
 from formulations.lanckriet.transduction_data import Point, Ridge, Trace, TransductionData, transduction_data
-from kernelopt.extend import Array, Programme
+from kernelopt.extend import Array, Programme, parameters_of
 
 
+@parameters_of(sdp)
 def qcqp(
     grams: ko.Grams | ArrayLike,
     y: ArrayLike,
@@ -48,7 +50,7 @@ def qcqp(
     Parameters
     ----------
     grams, y, C, tau, trace
-        As in `margin`, for non-negative weights.
+        As in `sdp`.
 
     Returns
     -------

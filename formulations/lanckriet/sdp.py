@@ -59,9 +59,21 @@ def sdp(
 
     Parameters
     ----------
-    grams, y, C, tau, trace
-        As in `margin`.
+    grams : Grams or array of shape (m, N, N)
+        Positive semidefinite for non-negative weights; for free signs of any signature, as long as some
+        combination is positive semidefinite. Zero kernels get weight 0.
+    y : array of shape (n,), n <= N
+        Labels in {-1, +1} of the first n points, both present. The others are unlabelled: with
+        non-negative weights they enter through the traces, with free signs also through K >> 0.
+    C : float in (0, inf], default inf
+        Largest dual variable. The slacks of the 1-norm soft margin have the price 2 C.
+    tau : float >= 0 or "learned", default 0
+        Ridge of the criterion. A learned tau counts N tau towards the trace.
     weights : "free" or "nonnegative", default "free"
+        The signs that the weights may have.
+    trace : "sum" or float > 0, default "sum"
+        c, the trace of K(mu) on all N points; "sum" is the sum of the r_i, plus N where tau is learned. For
+        "sum" the weights of normalised kernels do not depend on the number of unlabelled points.
 
     Returns
     -------

@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike
 import kernelopt as ko
 from formulations.lanckriet.margin import margin
 from formulations.lanckriet.transduction_data import Trace, Weights
-from kernelopt.extend import positive
+from kernelopt.extend import parameters_of, positive
 
 
+@parameters_of(margin)
 def soft_margin(
     grams: ko.Grams | ArrayLike,
     y: ArrayLike,

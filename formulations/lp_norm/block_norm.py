@@ -17,12 +17,14 @@ from formulations.lp_norm.multiple_kernel_data import (
     formulation,
     multiple_kernel_data,
 )
+from formulations.lp_norm.primal import primal
 from formulations.machines import machine_weights
-from kernelopt.extend import Array, Programme, boolean, exponent, norms
+from kernelopt.extend import Array, Programme, boolean, exponent, norms, parameters_of
 
 LARGEST_RATIO = 1e8  # of two weights: the smaller term of their sum then keeps half of its sixteen digits
 
 
+@parameters_of(primal)
 def block_norm(
     grams: ko.Grams | ArrayLike,
     y: ArrayLike | None,

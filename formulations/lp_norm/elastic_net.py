@@ -14,9 +14,11 @@ from formulations.lp_norm.multiple_kernel_data import (
     MultipleKernelData,
     multiple_kernel_data,
 )
-from kernelopt.extend import positive
+from formulations.lp_norm.primal import primal
+from kernelopt.extend import parameters_of, positive
 
 
+@parameters_of(primal)
 def elastic_net(
     grams: ko.Grams | ArrayLike,
     y: ArrayLike | None,

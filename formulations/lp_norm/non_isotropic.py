@@ -16,11 +16,13 @@ from formulations.lp_norm.multiple_kernel_data import (
     formulation,
     multiple_kernel_data,
 )
-from kernelopt.extend import Array, as_symmetric
+from formulations.lp_norm.primal import primal
+from kernelopt.extend import Array, as_symmetric, parameters_of
 
 DEFINITE = 1e-12  # smallest over largest eigenvalue: above it at least four digits of the inverse are correct
 
 
+@parameters_of(primal)
 def non_isotropic(
     grams: ko.Grams | ArrayLike,
     y: ArrayLike | None,

@@ -21,11 +21,12 @@ from formulations.lp_norm.multiple_kernel_data import (
 )
 from formulations.lp_norm.outliers import Outliers, threshold
 from formulations.lp_norm.primal import primal
-from kernelopt.extend import Array, as_grams, exponent, norms, positive, shown
+from kernelopt.extend import Array, as_grams, exponent, norms, parameters_of, positive, shown
 
 SMALLEST_LENGTH = 1e-150  # |w_m| are raised to powers up to 2, which then do not underflow
 
 
+@parameters_of(primal)
 def one_class(
     grams: ko.Grams | ArrayLike, *, p: float, C: Any = None, nu: float | None = None
 ) -> ko.Formulation:
@@ -57,6 +58,7 @@ def one_class(
     grams : Grams or array of shape (M, N, N)
         Every point is used; there are no labels.
     p : float in [1, inf]
+        Weights are sparser for smaller p.
     C : float > 0 or array of shape (N,), optional
         Weight of the loss per sample, not divided by n.
     nu : float in (0, 1], optional

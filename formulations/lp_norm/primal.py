@@ -56,6 +56,7 @@ def primal(
     p : float in [1, inf], default 2.0
         Weights are sparser for smaller p, and the value is larger.
     loss : Loss, default hinge(1.0)
+        V, whose C weighs each sample and is not divided by n.
     bias : bool, optional
         Whether there is an unpenalised intercept; by default the loss decides.
 

@@ -30,13 +30,15 @@ from formulations.lp_norm.multiple_kernel_data import (
     formulation,
     multiple_kernel_data,
 )
+from formulations.lp_norm.primal import primal
 from formulations.machines import as_loss
-from kernelopt.extend import exponent, norms, positive, shown
+from kernelopt.extend import exponent, norms, parameters_of, positive, shown
 
 LEARNED = "Pass the one that was learned with."
 NEARLY_ZERO = 1e-12  # half a squared norm below this share of the value is rounding of a solver
 
 
+@parameters_of(primal)
 def tikhonov(
     grams: ko.Grams | ArrayLike,
     y: ArrayLike | None,
@@ -67,8 +69,9 @@ def tikhonov(
     Parameters
     ----------
     grams, y, loss, bias
-        As in `primal`; the C of the loss is the one of this form.
+        As in `primal`.
     p : float in [1, inf]
+        The exponent of the norm: weights are sparser for smaller p.
     penalty : float > 0
         mu, the price of the squared norm of the weights.
 

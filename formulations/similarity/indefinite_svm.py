@@ -8,9 +8,10 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.similarity.single_kernel import single_kernel
-from kernelopt.extend import positive
+from kernelopt.extend import parameters_of, positive
 
 
+@parameters_of(single_kernel)
 def indefinite_svm(
     similarities: ko.Grams | ArrayLike,
     y: ArrayLike | None,

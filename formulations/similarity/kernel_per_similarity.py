@@ -12,8 +12,11 @@ import kernelopt as ko
 from formulations.machines import machine_weights
 from formulations.similarity.fidelity_dual import fidelity_dual, semidefinite
 from formulations.similarity.similarity_data import PAPER, Fidelity, SimilarityData, similarity_data
+from formulations.similarity.single_kernel import single_kernel
+from kernelopt.extend import parameters_of
 
 
+@parameters_of(single_kernel)
 def kernel_per_similarity(
     similarities: ko.Grams | ArrayLike,
     y: ArrayLike | None,
@@ -60,8 +63,10 @@ def kernel_per_similarity(
 
     Parameters
     ----------
-    similarities, y, C, rho, trace, fidelity, loss
-        As in `single_kernel`; the trace is the trace of every K_i.
+    similarities, y, C, rho, fidelity, loss
+        As in `single_kernel`.
+    trace : float > 0 or None
+        tau, of every K_i over all N points, or None for no constraint, which needs rho > 0.
 
     Returns
     -------

@@ -13,8 +13,11 @@ from formulations.machines import machine_weights
 from formulations.similarity.fidelity_dual import fidelity_dual
 from formulations.similarity.kernel_per_similarity import machine_kernel
 from formulations.similarity.similarity_data import PAPER, Fidelity, SimilarityData, similarity_data
+from formulations.similarity.single_kernel import single_kernel
+from kernelopt.extend import parameters_of
 
 
+@parameters_of(single_kernel)
 def restricted_spectral(
     similarities: ko.Grams | ArrayLike,
     y: ArrayLike | None,
@@ -50,8 +53,10 @@ def restricted_spectral(
 
     Parameters
     ----------
-    similarities, y, C, rho, trace, fidelity, loss
-        As in `single_kernel`; a function as fidelity takes the vector mu_i - lambda_i.
+    similarities, y, C, rho, trace, loss
+        As in `single_kernel`.
+    fidelity : "l1", "frobenius", "squared_frobenius", Fidelity, or a function, default "l1"
+        L; a function maps the vector mu_i - lambda_i to a convex cvxpy expression, and has no dual by hand.
 
     Returns
     -------

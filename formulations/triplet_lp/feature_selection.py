@@ -9,10 +9,12 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.triplet_lp.comparison_data import Cone, comparison_data
+from formulations.triplet_lp.kernel_design import kernel_design
 from formulations.triplet_lp.programme import triplet_formulation
-from kernelopt.extend import Array, as_classes, positive, shown
+from kernelopt.extend import Array, as_classes, parameters_of, positive, shown
 
 
+@parameters_of(kernel_design)
 def feature_selection(
     grams: ko.Grams | ArrayLike,
     triplets: ArrayLike,

@@ -1,0 +1,39 @@
+"""numpydoc finds public docstrings complete: summary, parameters with their types, results, examples."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+
+import pytest
+from numpydoc.docscrape import get_doc_object
+from numpydoc.validate import validate
+
+import kernelopt as ko
+
+MODULES = ()
+REQUIRED = {"GL08", "PR01", "PR02", "PR03", "PR04", "PR07", "RT03", "YD01"}
+REQUIRED |= {"SS01", "SS02", "SS03", "SS04", "SS05", "SS06"}
+EXAMPLES = {"EX01"}  # of functions
+
+
+def public():
+    """The classes and functions that users name, once each."""
+    found = {f"the catalogue: {entry.name}": entry.build for entry in ko.catalogue().values()}
+    for path in MODULES:
+        module = import_module(path)
+        names = getattr(module, "__all__", None) or [name for name in vars(module) if name[0] != "_"]
+        found |= {f"{path}.{name}": getattr(module, name) for name in names}
+    ours = ("kernelopt.", "formulations.")
+    kept = {name: item for name, item in found.items() if inspect.isclass(item) or inspect.isfunction(item)}
+    return {item: name for name, item in kept.items() if item.__module__.startswith(ours)}
+
+
+PUBLIC = public()
+
+
+@pytest.mark.parametrize("item", PUBLIC, ids=PUBLIC.values())
+def test_the_docstring_is_complete(item):
+    required = REQUIRED if inspect.isclass(item) else REQUIRED | EXAMPLES
+    found = validate(get_doc_object(item))["errors"]
+    assert [text for code, text in found if code in required] == []
