@@ -22,21 +22,17 @@ from kernelopt.catalog import Formulation
 from kernelopt.errors import InputError, ParameterError, ShapeError
 from kernelopt.estimators.dictionary import fit_dictionary
 from kernelopt.estimators.fitting import limit_of_solve, running_fit
-from kernelopt.estimators.kernels import StackKernels, trained_on_points, trained_on_stack
+from kernelopt.estimators.kernels import StackKernels, have_room, trained_on_points, trained_on_stack
 from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.samples import finite_points, is_stack, is_strings, warn_of_gram
 from kernelopt.estimators.saving import SavedMixin, Trained, samples_checksum
 from kernelopt.estimators.sparse import SparseKernels, SparsePoints, trained_on_sparse
 from kernelopt.grams import Grams
-from kernelopt.grams.caching import CACHE_BYTES
 from kernelopt.kernels import as_strings
 from kernelopt.methods import Solution, solve
 from kernelopt.records import Digest
 from kernelopt.validation import Array, Index, shown
-
-MATRICES = 2
-"""Matrices of each kernel that are in memory while it is centred: the kernel itself and its centred form."""
 
 
 @dataclass(eq=False, repr=False)
@@ -308,8 +304,7 @@ def centred(grams: Grams) -> Grams:
     intercept differs, by `centring_shift`. Where wide kernels are nearly constant, the centred ones have
     small entries, and methods that round them to float32 then reach a smaller gap.
     """
-    m, n, _ = grams.shape
-    return grams.center() if 8 * MATRICES * m * n * n <= CACHE_BYTES else grams
+    return grams.center() if have_room(grams) else grams
 
 
 def centring_shift(grams: Grams, used: Grams, weights: Array, alpha: Array) -> float:

@@ -14,7 +14,7 @@ from kernelopt.estimators.dictionary import Dictionary
 from kernelopt.estimators.precomputed import KernelStack, as_stack, refuse_other
 from kernelopt.grams import Grams
 from kernelopt.grams.arguments import as_names
-from kernelopt.grams.caching import all_cached, pieces
+from kernelopt.grams.caching import CACHE_BYTES, all_cached, pieces
 from kernelopt.grams.evaluated import KernelStorage, groups, is_moderate, is_numeric
 from kernelopt.grams.normalized import ScaledStorage
 from kernelopt.kernels import Kernel, as_strings, normalized
@@ -26,6 +26,7 @@ from kernelopt.validation import Array, Index, as_float_array, as_indices, one_o
 from kernelopt.validation.messages import listed
 
 NORMALIZATIONS = ("multiplicative", "spherical", "trace", "none")
+MATRICES = 2  # of each kernel that are in memory while it is centred: the kernel and its centred form
 PAIRS = 1 << 18  # of a new and a training point in a block: 2 MB for each matrix, which fits a fast cache
 
 
@@ -245,13 +246,19 @@ def scaled_by(grams: Grams, normalize: str, weights: Array) -> tuple[Grams, Arra
     """
     if normalize not in ("multiplicative", "trace"):
         return grams, np.ones(len(grams))
-    if all_cached(grams.shape):
+    shares, storage = weights / weights.sum(), grams.storage
+    functions = storage if isinstance(storage, KernelStorage) and storage.quick else None
+    if have_room(grams) or (all_cached(grams.shape) and functions is None):
         steps = Steps("evaluating kernels", len(grams))
         for _ in grams:  # each kernel is evaluated once, and is then taken from the cache
             steps.take()
-    shares = weights / weights.sum()
     means = grams.diagonals @ shares
-    c = means - grams.apply(weights) @ shares / weights.sum() if normalize == "multiplicative" else means
+    if normalize == "trace":
+        c = means
+    elif functions is not None and not have_room(grams):
+        c = means - functions.passing_forms(shares)
+    else:
+        c = means - grams.apply(weights) @ shares / weights.sum()
     for i in np.flatnonzero(np.minimum(means, c) < -RANK_TOLERANCE * np.abs(means))[:1]:
         raise InputError(
             f"{grams.names[i]} must be positive semidefinite, got mean diagonal {means[i]:.3g} and variance "
@@ -265,6 +272,12 @@ def scaled_by(grams: Grams, normalize: str, weights: Array) -> tuple[Grams, Arra
             "out: a kernel of constant columns tells no samples apart."
         )
     return divided(grams, c), c
+
+
+def have_room(grams: Grams) -> bool:
+    """Whether the matrices of kernels, and again as many, fit into the memory of caches."""
+    m, n, _ = grams.shape
+    return 8 * MATRICES * m * n * n <= CACHE_BYTES
 
 
 def divided(grams: Grams, constants: Array) -> Grams:

@@ -17,7 +17,7 @@ from kernelopt.grams.interpolation import FEWEST_POINTS, is_worthwhile
 from kernelopt.grams.rows import ArrayRows, Rows
 from kernelopt.grams.storage import EVERY, Points, Storage
 from kernelopt.grams.sweeps import Place
-from kernelopt.kernels import Kernel, Profile, as_points
+from kernelopt.kernels import Kernel, Profile, as_points, gaussian, identity, polynomial
 from kernelopt.kernels.base import claims, foreign
 from kernelopt.kernels.profile import Metric, distances
 from kernelopt.running import Steps, check
@@ -25,6 +25,8 @@ from kernelopt.validation import Array, Index, as_float_array, as_symmetric, num
 from kernelopt.validation.matrices import symmetrised
 
 PAIRS = 1 << 18  # pairs of points in a block: 2 MB, for a fast cache, and enough for matrix products
+FEW_COLUMNS = 64  # of points whose inner product takes no longer than to write and read it: measured
+EVALUATING = "evaluating kernels"
 SMALLEST_POINTS = 1e-100  # the square of smaller numbers is close to the smallest normal number
 
 Distance: TypeAlias = tuple[Metric | None, tuple[int, ...] | None]
@@ -156,9 +158,29 @@ class KernelStorage(Storage):
                 yield several, self.located(columns), metric
 
     def _apply(self, a: Array) -> Array:
-        if all_cached(self.shape):
+        anew = self.quick and np.count_nonzero(a) <= self.n_points / 2
+        if all_cached(self.shape) and not (anew and not all(map(self._at_hand, range(len(self))))):
             return super()._apply(a)
         return self._images(a, np.arange(self.n_points))
+
+    def passing_forms(self, a: Array) -> Array:
+        """Return (a'K_i a)_i for an alpha of all points; entries are evaluated once, and none is kept.
+
+        Half of a symmetric matrix is evaluated: rows with their own columns and, twice, with later ones.
+        """
+        found, every, steps = np.zeros(len(self)), np.arange(self.n_points), Steps(EVALUATING, len(self))
+        for rows in pieces(self.n_points, self.n_points, PAIRS):
+            later = np.where(every < rows.stop, a, 2 * a)[rows.start :]
+            for i, part, K in self._blocks(every[rows], every[rows.start :], range(len(self))):
+                found[i] += a[rows][part] @ (K @ later)
+            steps.take(len(self) * (rows.stop - rows.start) / self.n_points)
+        return found
+
+    @cached_property
+    def quick(self) -> bool:
+        """Whether entries take about as long to evaluate as to write and read: no matrix need be kept."""
+        few = isinstance(self.rows, ArrayRows) and self.rows.shape[1] <= FEW_COLUMNS
+        return few and all(isinstance(k, Kernel) and not foreign(k) and is_quick(k) for k in self.kernels)
 
     def _images(self, a: Array, points: Index) -> Array:
         at_hand = all_cached(self.shape) and all(map(self._at_hand, range(len(self))))
@@ -172,7 +194,7 @@ class KernelStorage(Storage):
             profiles = [p for i in numbers if (p := self.profiles[i])]
             found[numbers] = interpolated_images(profiles, located, metric, (points, support), c, tested)
             rest.difference_update(numbers)
-        steps = Steps("evaluating kernels", len(rest))
+        steps = Steps(EVALUATING, len(rest))
         for i, part, K in self._blocks(points, support, rest):
             found[i, part] = K @ c
             steps.take((part.stop - part.start) / points.size)
@@ -228,7 +250,7 @@ class KernelStorage(Storage):
             check()
             left = self._points(rows[part])
             for i in others:
-                K = np.array(self._between(i, left, points))
+                K = self._between(i, left, points)
                 # k(X, Z) treats Z as other points, for which `identity()` is zero; x_i and z_i are the same.
                 K[own] = self.diagonals[i, rows[part][own[0]]]
                 yield i, part, K
@@ -248,7 +270,10 @@ class KernelStorage(Storage):
         return i in self._cache
 
     def _between(self, i: int, left: Any, right: Any) -> Array:
-        part = as_float_array(self.kernels[i](left, right), self.names[i])
+        kernel = self.kernels[i]
+        if isinstance(kernel, Kernel) and not foreign(kernel):  # a new array, which is checked
+            return kernel(left, right)
+        part = np.array(as_float_array(kernel(left, right), self.names[i]))
         if part.shape != (len(left), len(right)):
             raise ShapeError(
                 f"{self.names[i]} must give rows of shape {(len(left), len(right))}, got {part.shape}. "
@@ -370,8 +395,20 @@ def own_entries(rows: Index, columns: Index | slice) -> tuple[Index, Index]:
     """Return the entries of a matrix at which row and column are the same point."""
     if isinstance(columns, slice):
         return np.arange(rows.size), rows
-    first, second = np.nonzero(rows[:, None] == columns)
-    return first, second
+    order = np.argsort(columns, kind="stable")
+    first, last = (np.searchsorted(columns, rows, side, sorter=order) for side in ("left", "right"))
+    counts = last - first
+    at = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts - first, counts)
+    return np.repeat(np.arange(rows.size), counts), order[at]
+
+
+def is_quick(kernel: Any) -> bool:
+    """Whether a kernel of kernelopt is made of functions of one inner product or one Euclidean distance."""
+    if isinstance(kernel, gaussian | polynomial | identity):
+        return True
+    return isinstance(kernel, Kernel) and all(
+        map(is_quick, getattr(kernel, "parts", (getattr(kernel, "kernel", None),)))
+    )
 
 
 def is_numeric(X: Any) -> bool:

@@ -9,7 +9,8 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.model_selection import GridSearchCV
 
 import kernelopt as ko
-from kernelopt.estimators import KernelStack, MKLClassifier, MKLRegressor
+from kernelopt.estimators import KernelStack, MKLClassifier, MKLRegressor, kernels
+from kernelopt.grams import evaluated
 from tests.every import every
 
 KERNELS = [ko.gaussian(1.0), ko.gaussian(5.0), ko.polynomial(2), ko.linear()]
@@ -174,3 +175,23 @@ def test_normalisation_uses_the_constants_of_the_training_samples(cancer):
     model = MKLClassifier("linear()", normalize="multiplicative").fit(X, y)
     assert model._trained.constants == pytest.approx([X.var(axis=0).sum()])
     assert np.allclose(model.decision_function(X_new)[:1], model.decision_function(X_new[:1]))
+
+
+@every("normalize", ["multiplicative", "trace"])
+def test_large_matrices_of_points_are_not_kept_for_their_constants(cancer, normalize, monkeypatch):
+    """Limits of memory that are small stand for many samples; the constants and the model are the same."""
+    X, y, new = cancer
+    given = [*KERNELS, 2.0 * ko.gaussian(2.0) + ko.on_columns(ko.linear(), [0, 3])]
+    weights = 1.0 + np.arange(len(y)) % 3
+    known = MKLClassifier(given, C=1.0, normalize=normalize, tol=1e-8).fit(X, y, weights)
+    monkeypatch.setattr(kernels, "CACHE_BYTES", 0)
+    monkeypatch.setattr(evaluated, "PAIRS", 7 * len(y))
+    kept = []
+    monkeypatch.setattr(evaluated.KernelStorage, "_evaluated", lambda storage, i: kept.append(i))
+    trained, _ = kernels.trained_on_points(known._trained.dictionary, X, normalize, weights)
+    assert not kept
+    np.testing.assert_allclose(trained.constants, known._trained.constants, rtol=1e-13)
+    monkeypatch.undo()
+    monkeypatch.setattr(kernels, "CACHE_BYTES", 0)
+    model = MKLClassifier(given, C=1.0, normalize=normalize, tol=1e-8).fit(X, y, weights)
+    np.testing.assert_allclose(model.decision_function(new), known.decision_function(new), atol=1e-5)

@@ -160,3 +160,22 @@ def test_machines_are_trained_for_a_certificate_only_where_the_time_suffices(mar
             solution = problem.solve("interleaved", tol=1e-13, time_limit=1000, chunk=4, max_chunks=5)
     assert np.isfinite(solution.certificate.gap) and solution.certificate.feasible
     assert all((kernel.whole > 0) == whole for kernel in kernels)
+
+
+def test_forms_of_all_points_are_summed_without_a_matrix(memory, monkeypatch):
+    monkeypatch.setattr(evaluated, "PAIRS", 4 * N)
+    storage, a = ko.Grams.from_kernels(KERNELS, X).storage, np.random.default_rng(5).standard_normal(N)
+    expected = [a @ plain(kernel, X) @ a for kernel in KERNELS]
+    np.testing.assert_allclose(storage.passing_forms(a), expected, rtol=1e-11)
+    assert not any(i in storage._cache for i in range(len(KERNELS)))
+    assert storage.quick
+    for other in (ko.laplacian(1.0), 2.0 * ko.laplacian(1.0), ko.normalized(ko.laplacian(1.0))):
+        assert not ko.Grams.from_kernels([ko.linear(), other], X).storage.quick
+    assert not ko.Grams.from_kernels([ko.linear()], np.zeros((3, 100))).storage.quick
+
+
+def test_points_that_come_twice_are_themselves_each_time():
+    rows, columns = np.array([4, 1, 4, 7]), np.array([1, 9, 4, 1, 4])
+    first, second = evaluated.own_entries(rows, columns)
+    expected = {(i, j) for i in range(4) for j in range(5) if rows[i] == columns[j]}
+    assert set(zip(first.tolist(), second.tolist(), strict=True)) == expected and first.size == len(expected)
