@@ -17,6 +17,7 @@ from kernelopt.grams.arguments import as_names
 from kernelopt.grams.caching import CACHE_BYTES, all_cached, pieces
 from kernelopt.grams.evaluated import KernelStorage, groups, is_moderate, is_numeric
 from kernelopt.grams.normalized import ScaledStorage
+from kernelopt.grams.rows import ArrayRows
 from kernelopt.kernels import Kernel, as_strings, normalized
 from kernelopt.kernels.profile import distances
 from kernelopt.numerics.decompositions import RANK_TOLERANCE
@@ -306,7 +307,7 @@ def weighted_kernel(kernels: Sequence[Kernel], factors: Array, X: Any, Z: Any) -
     total = np.zeros((len(X), len(Z)))
     if not len(Z):
         return total
-    moderate = is_numeric(Z) and is_moderate(Z)
+    moderate = is_numeric(Z) and is_moderate(ArrayRows(Z))
     profiles = [k.profile() if moderate else None for k in kernels]
     origin = Z.mean(axis=0) if moderate else np.zeros(())
     for part in pieces(len(X), len(Z), PAIRS):
