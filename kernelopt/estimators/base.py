@@ -37,13 +37,38 @@ from kernelopt.validation import Array, Index, shown
 
 @dataclass(eq=False, repr=False)
 class KernelEstimator(SavedMixin, BaseEstimator):
-    """Base class of the estimators. It reads samples and keeps what was learned.
+    r"""Base class of the estimators. It reads samples and keeps what was learned.
 
     It is a dataclass, whose fields are the parameters that the estimators have in common; a subclass adds its
     own. Samples are points, an array or a data frame of shape (n, d), or a sequence of n strings, or a
     `KernelStack`. An array of shape (m, n, n), a list of m matrices and a dict from name to matrix are taken
     as a `KernelStack` by `fit`, and kernels of shape (m, n_new, n), with the same names, as kernels at new
     points by the other methods. One matrix is taken so where `kernels` is "precomputed".
+
+    Parameters
+    ----------
+    kernels : None, kernel, list of kernels, or dict from name to kernel, default None
+        A kernel is a `kernelopt.Kernel`, a text such as "gaussian(0.5)", or a function of two arrays of
+        points. In a list it may be a triple (name, kernel, columns), as in a ColumnTransformer. None stands
+        for the default kernels: Gaussian kernels of 0.6 and 1.2 median distances and polynomials of degree 1
+        and 2, on standardised columns; columns of one range, such as pixels, keep their common unit. The
+        name of such a Gaussian kernel with any number, as "gaussian(0.5 median)", stands for it alone. Other
+        kernels see the columns as they are: put a StandardScaler before them where units differ. Where
+        samples are strings, these are kernels of strings, such as
+        ``[kernelopt.spectrum(2), kernelopt.spectrum(3)]``. "precomputed" says that X is a kernel matrix, or
+        several, and no points; without it a stack, a list and a dict of matrices are taken for kernels too.
+        Where X is sparse, kernels are functions of x'z or \|x - z\|^2, and must be given.
+    normalize : "multiplicative", "spherical", "trace" or "none", default "multiplicative"
+        How kernels are brought to one scale, as in `Grams.normalize`. The constants of the training
+        samples hold for new samples too.
+    method : str, default "auto"
+        As for `kernelopt.solve`.
+    tol : float > 0, default 1e-5
+        Certified gap to reach, relative to the value.
+    time_limit : float > 0, optional
+        Seconds of the call.
+    random_state : int, Generator or None, default 0
+        The seed of the points that determine the median distance, where there are more than 1000.
 
     Attributes
     ----------

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelopt.docstrings import parameters_of
 from kernelopt.errors import ParameterError
 from kernelopt.estimators.fitting import one_call
 from kernelopt.estimators.labels import MachineClassifier, classes_of, signs, warn_of_targets
@@ -23,6 +24,7 @@ LOSSES: dict[str, Callable[[Any], Loss]] = {
 }
 
 
+@parameters_of(MKLEstimator)
 @dataclass(eq=False, repr=False, kw_only=True)
 class MKLClassifier(MachineClassifier, MKLEstimator):
     r"""Classifier whose kernel is a learned combination of kernels (l_p-norm MKL).
@@ -38,43 +40,20 @@ class MKLClassifier(MachineClassifier, MKLEstimator):
 
     Parameters
     ----------
-    kernels : None, kernel, list of kernels, or dict from name to kernel, default None
-        A kernel is a `kernelopt.Kernel`, a text such as "gaussian(0.5)", or a function of two arrays of
-        points. In a list it may be a triple (name, kernel, columns), as in a ColumnTransformer. None stands
-        for the default kernels: Gaussian kernels of 0.6 and 1.2 median distances and polynomials of degree 1
-        and 2, on standardised columns; columns of one range, such as pixels, keep their common unit. The
-        name of such a Gaussian kernel with any number, as "gaussian(0.5 median)", stands for it alone. Other
-        kernels see the columns as they are: put a StandardScaler before them where units differ. Where
-        samples are strings, these are kernels of strings, such as
-        ``[kernelopt.spectrum(2), kernelopt.spectrum(3)]``. "precomputed" says that X is a kernel matrix, or
-        several, and no points; without it a stack, a list and a dict of matrices are taken for kernels too.
-        Where X is sparse, kernels are functions of x'z or \|x - z\|^2, and must be given.
-    p : float in [1, inf], default 4/3
-        Weights are sparser for smaller p; for inf all are one. `kernelopt.estimators.P_GRID` are customary.
+    kernels, p, normalize, method, tol, time_limit, verbose, random_state
+        As for `MKLEstimator`.
     C : float > 0 or "loo", default "loo"
         Weight of the loss of each sample. `kernelopt.estimators.C_GRID` are customary. "loo" is a choice
         from 0.001 to 1000 in half powers of ten: the smallest C whose leave-one-out values, of kernel ridge
         regression at equal weights of the kernels, are as good as the best up to one standard error. The
         values have a closed form. Their number is at most 500: of more samples 500 are drawn.
     loss : "hinge", "squared_hinge" or "logistic", default "hinge"
+        V, of the value f(x) + b and the label, each with the weight C of its sample.
     multiclass : "shared" or "per-class", default "shared"
         For more than two classes: the k machines of one class against the rest have the same weights, which
         minimise the sum of their risks, or each machine has its own.
     class_weight : dict, "balanced" or None, default None
         Factors of C for the classes. "balanced" makes the sums of C over the classes equal.
-    normalize : "multiplicative", "spherical", "trace" or "none", default "multiplicative"
-        How kernels are brought to one scale, as in `Grams.normalize`. The constants of the training
-        samples hold for new samples too.
-    method : str, default "auto"
-        As for `kernelopt.solve`.
-    tol : float > 0, default 1e-3
-        Certified gap to reach, relative to the value.
-    time_limit : float > 0, optional
-        Seconds of the call.
-    verbose : bool, default False
-    random_state : int, Generator or None, default 0
-        The seed of the points that determine the median distance, where there are more than 1000, and of
-        those that determine C, where there are more than 500.
 
     Attributes
     ----------

@@ -43,7 +43,7 @@ INNER = 3  # parts of the training samples of a split, by which hyperparameters 
 class Comparison:
     """Scores of a learned kernel and of others on the same splits. `print` shows a table.
 
-    Attributes
+    Parameters
     ----------
     scores : dict from str to array of shape (n_splits,)
         The scores of each model on the test samples of the splits; the learned kernel comes first.
@@ -112,8 +112,9 @@ def compare(
         It is cloned, and need not be fitted. Its own C stays as it is: pass an estimator that chooses C, so
         that it has what the others have. The machines on its kernels see what its pipeline makes of X.
     X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
-        Without points there are no Gaussian kernel and no ridge regression.
+        The samples. Without points there are no Gaussian kernel and no ridge regression.
     y : array of shape (n,)
+        Their labels or targets.
     cv : int, splitter or iterable of splits, default 5
         As for `cross_val_score`.
     scoring : str or function, optional
@@ -124,6 +125,7 @@ def compare(
     Returns
     -------
     Comparison
+        The scores on every split, and the seconds of each model.
 
     Raises
     ------

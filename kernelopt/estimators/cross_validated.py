@@ -16,6 +16,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
+from kernelopt.docstrings import parameters_of
 from kernelopt.errors import ConvergenceWarning, InputError, ParameterError, Stopped, TimeLimitError
 from kernelopt.estimators.classifier import MKLClassifier
 from kernelopt.estimators.dictionary import C_GRID
@@ -45,7 +46,18 @@ Split: TypeAlias = tuple[Index, Index]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CrossValidatedMixin:
-    """The search for C of `MKLClassifierCV` and `MKLRegressorCV`, whose other base states the problem."""
+    """The search for C of `MKLClassifierCV` and `MKLRegressorCV`, whose other base states the problem.
+
+    Parameters
+    ----------
+    Cs : sequence of float > 0, default `kernelopt.estimators.C_GRID`
+        The values of C to try.
+    n_jobs : int, optional
+        As for `GridSearchCV`: the number of processes that score splits, -1 for one on each processor.
+    time_limit : float > 0, optional
+        Seconds of the call. Where they are too few for all splits, C is chosen by the scored ones; see the
+        notes of `MKLClassifierCV`.
+    """
 
     C: ClassVar[Any] = None
     Cs: Any = C_GRID
@@ -226,6 +238,7 @@ def chosen(Cs: Array, means: Array) -> int:
     return int(best[np.argmin(np.maximum(Cs[best], 1 / Cs[best]))])
 
 
+@parameters_of(CrossValidatedMixin, MKLClassifier)
 @dataclass(eq=False, repr=False, kw_only=True)
 class MKLClassifierCV(CrossValidatedMixin, MKLClassifier):
     """`MKLClassifier` that chooses C by cross-validation.
@@ -235,19 +248,14 @@ class MKLClassifierCV(CrossValidatedMixin, MKLClassifier):
 
     Parameters
     ----------
-    kernels : None, kernel, list of kernels, or dict from name to kernel, default None
-        As for `MKLClassifier`.
-    Cs : sequence of float > 0, default `kernelopt.estimators.C_GRID`
-        The values of C to try.
     cv : int, splitter or iterable of splits, default 5
         As for `GridSearchCV`: an integer is the number of stratified splits.
     scoring : str or function, optional
         As for `GridSearchCV`; by default the accuracy.
-    n_jobs : int, optional
-        As for `GridSearchCV`: the number of processes that score splits, -1 for one on each processor.
-    p, loss, multiclass, class_weight, normalize, method, tol, time_limit, verbose, random_state
-        As for `MKLClassifier`. Where the time limit is too short for all splits, C is chosen by the
-        scored ones; see the notes.
+    kernels, p, loss, multiclass, class_weight, normalize, method, tol, verbose, random_state
+        As for `MKLClassifier`.
+    Cs, n_jobs, time_limit
+        As for `CrossValidatedMixin`.
 
     Attributes
     ----------
@@ -294,24 +302,21 @@ class MKLClassifierCV(CrossValidatedMixin, MKLClassifier):
     _fitted_forms = MKLClassifier._fitted_forms | SEARCHED
 
 
+@parameters_of(CrossValidatedMixin, MKLRegressor)
 @dataclass(eq=False, repr=False, kw_only=True)
 class MKLRegressorCV(CrossValidatedMixin, MKLRegressor):
     """`MKLRegressor` that chooses C by cross-validation, as `MKLClassifierCV` does.
 
     Parameters
     ----------
-    kernels : None, kernel, list of kernels, or dict from name to kernel, default None
-        As for `MKLClassifier`.
-    Cs : sequence of float > 0, default `kernelopt.estimators.C_GRID`
-        The values of C to try.
     cv : int, splitter or iterable of splits, default 5
         As for `GridSearchCV`: an integer is the number of consecutive parts of the samples. Where these are
         sorted, pass ``KFold(5, shuffle=True)``.
     scoring : str or function, optional
         As for `GridSearchCV`; by default R^2.
-    n_jobs : int, optional
-        As for `MKLClassifierCV`.
-    p, loss, epsilon, target_scale, multioutput, normalize, method, tol, time_limit, verbose, random_state
+    Cs, n_jobs, time_limit
+        As for `CrossValidatedMixin`.
+    kernels, p, loss, epsilon, target_scale, multioutput, normalize, method, tol, verbose, random_state
         As for `MKLRegressor`.
 
     Attributes

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelopt.catalog import Entry, Formulation, catalogue
 from kernelopt.comparisons import sample_triplets
+from kernelopt.docstrings import parameters_of
 from kernelopt.errors import InputError, ParameterError
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.fitting import one_call
@@ -113,6 +114,7 @@ WRAPPED = (  # the least that a formulation states; the pages of the documentati
 )
 
 
+@parameters_of(KernelEstimator)
 class FormulationClassifier(MachineClassifier, KernelEstimator):
     """Classifier of two classes by a formulation of the catalogue or by a function that makes one.
 
@@ -121,8 +123,6 @@ class FormulationClassifier(MachineClassifier, KernelEstimator):
     formulation : str or function, default "lp_norm.primal"
         A name of the catalogue, as `kernelopt list formulations` prints them, or a function of (grams, y)
         that returns a `kernelopt.Formulation`.
-    kernels : None, kernel, list of kernels, or dict from name to kernel, default None
-        As for `MKLClassifier`.
     options : dict, optional
         Keyword arguments of the formulation, such as ``{"p": 1.5, "loss": kernelopt.hinge(10.0)}``. A search
         varies one of them by its name, as in ``GridSearchCV(model, {"options__p": [1.0, 2.0]})``.
@@ -134,11 +134,10 @@ class FormulationClassifier(MachineClassifier, KernelEstimator):
         Passed to formulations with an argument C, unless `options` have one. Where a formulation learns a
         kernel and no machine, it is the C of the support vector machine on the kernel. Other formulations,
         such as "lp_norm.primal", take it with their loss: ``options={"loss": kernelopt.hinge(10.0)}``.
-    normalize : "multiplicative", "spherical", "trace" or "none", default "multiplicative"
-    method : str, default "auto"
     tol : float > 0, default 1e-4
-    time_limit : float > 0, optional
-        Seconds of the call.
+        Certified gap to reach, relative to the value.
+    kernels, normalize, method, time_limit
+        As for `KernelEstimator`.
     random_state : int, Generator or None, default 0
         The seed of comparisons and of the default kernels.
 

@@ -48,8 +48,12 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Arra
     ----------
     model : MKLClassifier, MKLRegressor, MKLClassifierCV or MKLRegressorCV
         It is fitted. Of a pipeline pass ``pipe[-1]``, with ``pipe[:-1].transform(X)`` for X.
-    X, y, sample_weight
-        As they were passed to `fit`.
+    X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
+        The samples, as they were passed to `fit`.
+    y : array of shape (n,)
+        Their labels or targets, as they were passed to `fit`.
+    sample_weight : array of shape (n,), optional
+        As it was passed to `fit`.
 
     Returns
     -------

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length
 
 from kernelopt.catalog import Formulation
+from kernelopt.docstrings import parameters_of
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.fitting import one_call
 from kernelopt.estimators.formulation import built
@@ -19,6 +20,7 @@ from kernelopt.records import Digest
 from kernelopt.validation import Array
 
 
+@parameters_of(KernelEstimator)
 @dataclass(eq=False, repr=False, kw_only=True)
 class LinearFunctionalMKL(KernelEstimator):
     r"""Base class: one regularised least-squares function for each kernel, and their best combination.
@@ -32,8 +34,6 @@ class LinearFunctionalMKL(KernelEstimator):
 
     Parameters
     ----------
-    kernels : None, kernel, list of kernels, or dict from name to kernel, default None
-        As for `MKLClassifier`.
     regularization : "gcv", "leave-one-out", float > 0 or array of shape (m,), default "gcv"
         alpha. A text names the criterion that chooses it for each kernel.
     ridge : float >= 0, default 0.0
@@ -43,12 +43,8 @@ class LinearFunctionalMKL(KernelEstimator):
         give narrow kernels weights above one, and f then misses the targets of its own samples.
     columns : "leave-one-out" or "training", default "leave-one-out"
         The values X_im of x_m at sample i: of the function that was trained without this sample, or with it.
-    normalize : "multiplicative", "spherical", "trace" or "none", default "multiplicative"
-    tol : float > 0, default 1e-5
-    time_limit : float > 0, optional
-        Seconds of the call.
-    random_state : int, Generator or None, default 0
-        As for `MKLClassifier`.
+    kernels, normalize, tol, time_limit, random_state
+        As for `KernelEstimator`.
 
     Attributes
     ----------
@@ -95,8 +91,14 @@ class LinearFunctionalMKL(KernelEstimator):
         )
 
 
+@parameters_of(LinearFunctionalMKL)
 class LinearFunctionalMKLRegressor(ScoredMixin, RegressorMixin, LinearFunctionalMKL):
     """Regressor by `LinearFunctionalMKL`, whose parameters and attributes it has.
+
+    Parameters
+    ----------
+    all
+        As for `LinearFunctionalMKL`.
 
     Examples
     --------
@@ -139,8 +141,14 @@ class LinearFunctionalMKLRegressor(ScoredMixin, RegressorMixin, LinearFunctional
         return self._sum_of_functions(X)
 
 
+@parameters_of(LinearFunctionalMKL)
 class LinearFunctionalMKLClassifier(MachineClassifier, LinearFunctionalMKL):
     """Classifier of two classes by `LinearFunctionalMKL`, whose parameters and attributes it has.
+
+    Parameters
+    ----------
+    all
+        As for `LinearFunctionalMKL`.
 
     Examples
     --------

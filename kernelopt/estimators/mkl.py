@@ -14,6 +14,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length
 
 from kernelopt.certificates import Certificate
+from kernelopt.docstrings import parameters_of
 from kernelopt.estimators.base import KernelEstimator, centred, centring_shift
 from kernelopt.estimators.columns import means_and_deviations
 from kernelopt.estimators.default_c import leave_one_out_C
@@ -40,11 +41,24 @@ Prepared = tuple[Grams, Callable[[float], list[Task]], bool]
 """The kernels on the samples of the problem, the tasks at a given C, and whether they share the weights."""
 
 
+@parameters_of(KernelEstimator)
 @dataclass(eq=False, repr=False, kw_only=True)
 class MKLEstimator(KernelFeaturesMixin, KernelEstimator):
-    """Base class of the estimators with weights in an l_p ball.
+    r"""Base class of the estimators with weights in an l_p ball.
 
-    `KernelEstimator` has further parameters. Its own are p and verbose.
+    Parameters
+    ----------
+    kernels, normalize, method, time_limit
+        As for `KernelEstimator`.
+    p : float in [1, inf], default 4/3
+        Weights are sparser for smaller p; for inf all are one. `kernelopt.estimators.P_GRID` are customary.
+    tol : float > 0, default 1e-3
+        Certified gap to reach, relative to the value.
+    verbose : bool, default False
+        Whether the progress of the solver is printed.
+    random_state : int, Generator or None, default 0
+        The seed of the points that determine the median distance, where there are more than 1000, and of
+        the samples that determine C, where there are more than 500.
     """
 
     p: float = 4 / 3
@@ -177,6 +191,7 @@ def own_C(estimator: Any) -> Any:
 TARGET_LOSSES = ("epsilon_insensitive", "squared")
 
 
+@parameters_of(MKLEstimator)
 @dataclass(eq=False, repr=False, kw_only=True)
 class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
     r"""Regression whose kernel is a learned combination of kernels (l_p-norm MKL).
@@ -193,7 +208,7 @@ class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
     Parameters
     ----------
     kernels, p, normalize, method, tol, time_limit, verbose, random_state
-        As for `MKLClassifier`.
+        As for `MKLEstimator`.
     C : float > 0 or "loo", default "loo"
         Weight of the loss of each sample, or its choice by leave-one-out values, as for `MKLClassifier`.
     loss : "squared" or "epsilon_insensitive", default "squared"

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 from sklearn.base import OutlierMixin
 
+from kernelopt.docstrings import parameters_of
 from kernelopt.errors import ParameterError, Stopped
 from kernelopt.estimators.fitting import one_call, running_fit
 from kernelopt.estimators.kernels import forget_matrices
@@ -36,6 +37,7 @@ difference is about 1e-13 of the largest score. The default tolerance moves scor
 """
 
 
+@parameters_of(MKLEstimator)
 @dataclass(eq=False, repr=False, kw_only=True)
 class OneClassMKL(OutlierMixin, MKLEstimator):
     r"""One-class support vector machine whose kernel is a learned combination of kernels.
@@ -50,12 +52,12 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
     Parameters
     ----------
     kernels, method, tol, time_limit, verbose, random_state
-        As for `MKLClassifier`.
+        As for `MKLEstimator`.
     p : float in [1, inf], default 2
         For p = 1 the widest kernel alone has a weight, since all samples are alike to it.
     normalize : "multiplicative", "spherical", "trace" or "none", default "spherical"
-        As for `MKLClassifier`. There is no intercept, so that the mean of a kernel counts, and
-        "multiplicative" would favour kernels that are nearly constant.
+        How kernels are brought to one scale, as in `Grams.normalize`. There is no intercept, so that the mean
+        of a kernel counts, and "multiplicative" would favour kernels that are nearly constant.
     nu : float in (0, 1), default 0.1
         At most this share of the training samples are outliers, and at least this share are support points,
         up to `tol`. Samples count with their weights.

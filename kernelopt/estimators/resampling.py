@@ -33,9 +33,10 @@ USED = 1e-6  # share of the largest weight from which a kernel is used
 class Stability:
     """Weights that were learned on resamples, and scores without each kernel. `print` shows a table.
 
-    Attributes
+    Parameters
     ----------
     names : tuple of m str
+        Of the kernels.
     weights : array of shape (m,)
         The weights on all samples.
     resampled : array of shape (n_resamples, m)
@@ -163,12 +164,16 @@ def stability(
         It is cloned, and need not be fitted. It has at least two kernels, with one vector of weights. A C
         that is chosen by cross-validation is chosen once, on all samples.
     X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
+        The samples.
     y : array of shape (n,)
+        Their labels or targets.
     n_resamples : int >= 2, default 50
+        The number of times that the model is fitted for the intervals.
     level : float in (0, 1), default 0.95
         Quantiles near the ends of few resamples are rough: 50 have their 2.5 % quantile at the second
         smallest value.
     cv : int, splitter or iterable of splits, default 5
+        As for `cross_val_score`, for the losses in score.
     scoring : str or function, optional
         As for `cross_val_score`; by default the accuracy or R^2.
     n_jobs : int, optional
@@ -179,6 +184,7 @@ def stability(
     Returns
     -------
     Stability
+        The weights of all resamples, their intervals, and the losses in score.
 
     Raises
     ------

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernelopt.catalog import Formulation
+from kernelopt.docstrings import parameters_of
 from kernelopt.errors import ParameterError, ShapeError
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.fitting import one_call
@@ -21,6 +22,7 @@ from kernelopt.records import Digest
 from kernelopt.validation import Array
 
 
+@parameters_of(KernelEstimator)
 @dataclass(eq=False, repr=False, kw_only=True)
 class SimilarityClassifier(MachineClassifier, KernelEstimator):
     r"""Classifier of two classes from an indefinite similarity matrix.
@@ -44,10 +46,10 @@ class SimilarityClassifier(MachineClassifier, KernelEstimator):
         tau, by default the trace of the positive semidefinite matrix nearest to S.
     fidelity : "l1", "frobenius", "squared_frobenius" or a Fidelity, default "squared_frobenius"
         The distance.
-    method : str, default "auto"
     tol : float > 0, default 1e-4
-    time_limit : float > 0, optional
-        Seconds of the call.
+        Certified gap to reach, relative to the value.
+    method, time_limit
+        As for `KernelEstimator`.
 
     Attributes
     ----------

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernelopt.catalog import Formulation
+from kernelopt.docstrings import parameters_of
 from kernelopt.errors import InputError
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.fitting import one_call
@@ -28,6 +29,7 @@ FORMULATIONS = {
 }
 
 
+@parameters_of(KernelEstimator)
 @dataclass(eq=False, repr=False, kw_only=True)
 class TransductiveKernelClassifier(MachineClassifier, KernelEstimator):
     r"""Classifier of two classes whose kernel matrix is learned on labelled and unlabelled samples.
@@ -42,8 +44,6 @@ class TransductiveKernelClassifier(MachineClassifier, KernelEstimator):
 
     Parameters
     ----------
-    kernels : None, kernel, list of kernels, or dict from name to kernel, default None
-        As for `MKLClassifier`.
     C : float > 0, default 1.0
         Weight of the loss of each sample; the margin "hard" has none.
     margin : "l1", "l2" or "hard", default "l1"
@@ -51,13 +51,8 @@ class TransductiveKernelClassifier(MachineClassifier, KernelEstimator):
     weights : "nonnegative" or "free", default "nonnegative"
         With "free" there is no kernel at new samples: only `transduction_` and `predict` at the samples of
         `fit` are known.
-    normalize : "multiplicative", "spherical", "trace" or "none", default "multiplicative"
-    method : str, default "auto"
-    tol : float > 0, default 1e-5
-    time_limit : float > 0, optional
-        Seconds of the call.
-    random_state : int, Generator or None, default 0
-        As for `MKLClassifier`.
+    kernels, normalize, method, tol, time_limit, random_state
+        As for `KernelEstimator`.
 
     Attributes
     ----------

@@ -11,6 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from kernelopt.catalog import Formulation
 from kernelopt.comparisons import sample_triplets
+from kernelopt.docstrings import parameters_of
 from kernelopt.errors import InputError, LabelError, Stopped
 from kernelopt.estimators.base import KernelEstimator
 from kernelopt.estimators.features import LearnedKernelMixin
@@ -67,6 +68,7 @@ class KernelTransformer(
         return tags
 
 
+@parameters_of(KernelEstimator)
 @dataclass(eq=False, repr=False, kw_only=True)
 class KernelAlignment(KernelTransformer):
     r"""Transformer to the kernel that is best aligned with the labels.
@@ -84,19 +86,10 @@ class KernelAlignment(KernelTransformer):
 
     Parameters
     ----------
-    kernels : None, kernel, list of kernels, or dict from name to kernel, default None
-        As for `MKLClassifier`.
     center : bool, default True
         Whether the kernels are centred before they are aligned.
-    normalize : "multiplicative", "spherical", "trace" or "none", default "multiplicative"
-        As for `MKLClassifier`.
-    method : str, default "auto"
-        As for `kernelopt.solve`.
-    tol : float > 0, default 1e-5
-    time_limit : float > 0, optional
-        Seconds of the call.
-    random_state : int, Generator or None, default 0
-        As for `MKLClassifier`.
+    kernels, normalize, method, tol, time_limit, random_state
+        As for `KernelEstimator`.
 
     Attributes
     ----------
@@ -176,6 +169,7 @@ class KernelAlignment(KernelTransformer):
         return cp.Problem(cp.Maximize(total), [frobenius(K) <= 1])
 
 
+@parameters_of(KernelEstimator)
 @dataclass(eq=False, repr=False, kw_only=True)
 class TripletKernel(KernelTransformer):
     r"""Transformer to a kernel that is learned from comparisons "i is more similar to j than to k".
@@ -186,23 +180,18 @@ class TripletKernel(KernelTransformer):
 
     Parameters
     ----------
-    kernels : None, kernel, list of kernels, or dict from name to kernel, default None
-        As for `MKLClassifier`. With the cone "dominant" the identity matrix is one more kernel of the
-        problem: wide kernels alone are far from dominant.
     gamma1 : float > 0, default 0.01
         Price of the sum of the weights' absolute values.
     gamma2 : float >= 0, default 0.001
         Price of the trace.
     cone : "psd", "dominant" or "nonnegative", default "psd"
         The training matrix is positive semidefinite, diagonally dominant (a linear programme, for many
-        samples), or a combination with weights that are not negative.
+        samples), or a combination with weights that are not negative. With "dominant" the identity matrix is
+        one more kernel of the problem: wide kernels alone are far from dominant.
     n_triplets : int > 0, default 300
         Comparisons that are drawn from the labels where `fit` is given none.
-    normalize : "multiplicative", "spherical", "trace" or "none", default "multiplicative"
-    method : str, default "auto"
-    tol : float > 0, default 1e-5
-    time_limit : float > 0, optional
-        Seconds of the call.
+    kernels, normalize, method, tol, time_limit
+        As for `KernelEstimator`.
     random_state : int, Generator or None, default 0
         The seed of the comparisons and of the default kernels.
 

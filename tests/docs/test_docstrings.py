@@ -11,7 +11,7 @@ from numpydoc.validate import validate
 
 import kernelopt as ko
 
-MODULES = ()
+MODULES = ("kernelopt.estimators",)
 REQUIRED = {"GL08", "PR01", "PR02", "PR03", "PR04", "PR07", "RT03", "YD01"}
 REQUIRED |= {"SS01", "SS02", "SS03", "SS04", "SS05", "SS06"}
 EXAMPLES = {"EX01"}  # of functions
