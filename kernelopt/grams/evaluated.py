@@ -122,6 +122,8 @@ class KernelStorage(Storage):
             image = w[active] @ self.subset(active).images(a, np.arange(self.n_points))
         else:
             image = self._combined_image(w, a, active)
+        if self.rows is not None:
+            self.rows.check_unchanged()
         self._image = w.copy(), a.copy(), read_only(image)
         return self._image[2]
 

@@ -25,7 +25,6 @@ def interpolated_images(
     points: tuple[Index, Index],
     c: Array,
     tested: Mapping[int, str],
-    weights: Array | None = None,
 ) -> Array:
     """Return sum_j c_j k_m(x_i, x_j) for the points i and j of the numbers `points`, shape (m, count of i).
 
@@ -41,8 +40,6 @@ def interpolated_images(
     c : array
     tested : dict from int to str
         The numbers of the profiles that are completely monotone by their word alone, and their names.
-    weights : array of shape (m,), optional
-        If given, the sums over m with these weights are returned, shape (count of i,).
 
     Raises
     ------
@@ -55,13 +52,12 @@ def interpolated_images(
     interpolation = Interpolation(partial(values_of, profiles), sample)
     if tested:
         interpolation.check(tested)
-    sums = Images(tuple(profiles), place, metric, columns, right, c, interpolation, weights)
+    sums = Images(tuple(profiles), place, metric, columns, right, c, interpolation)
     if np.array_equal(rows, columns):
-        found = own_images(sums)
-        return found if weights is None else np.asarray(weights @ found)
-    found = np.empty((len(profiles), rows.size) if weights is None else rows.size)
+        return own_images(sums)
+    found = np.empty((len(profiles), rows.size))
     for at, part in every.each(images, sums, rows):
-        found[..., at] = part
+        found[:, at] = part
     return found
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -17,6 +19,7 @@ import numpy as np
 from kernelopt.errors import FileError, KerneloptError, NotFiniteError, ShapeError
 from kernelopt.grams.caching import read_only
 from kernelopt.grams.sweeps import Place, Summary, length, summary
+from kernelopt.threads import blas_threads, one_blas_thread
 from kernelopt.validation import Array, Floats, Index
 
 P = TypeVar("P")
@@ -26,7 +29,7 @@ Part: TypeAlias = tuple[
     int, Index | None
 ]  # the number of a block, and the numbers of some of its rows; None: of all
 
-FEWEST_ROWS = 1 << 13  # of a block: a task takes milliseconds of them
+FEWEST_ROWS = 1 << 11  # of a block: a task takes milliseconds of them
 MOST_BLOCKS = 400  # a task of a cluster takes its scheduler about 1 ms
 
 
@@ -144,6 +147,9 @@ class Rows(ABC):
     def check_unchanged(self) -> None:  # noqa: B027  of arrays in memory nothing is to be checked
         """Raise an `InputError` that names a block whose numbers are no more those of the first sweep."""
 
+    def check_labels(self, n: int) -> None:  # noqa: B027  an array may have points without labels
+        """Raise a `ShapeError` where only the first n points have labels, and that must be an error."""
+
     def same(self, other: Rows) -> bool:
         """Whether other points are equal."""
         if self is other or self.shape != other.shape:
@@ -159,7 +165,8 @@ class ArrayRows(Rows):
     ----------
     X : array of shape (N, d)
     sizes : sequence of int, optional
-        The numbers of rows of the blocks; by default at least 8192 each, and at most 400 blocks.
+        The numbers of rows of the blocks; by default 2048 each, and more where that makes more than 400
+        blocks.
     """
 
     def __init__(self, X: Array, sizes: Sequence[int] | None = None) -> None:
@@ -182,9 +189,11 @@ class ArrayRows(Rows):
         return self.X
 
     def _run(self, task: Task[P, T], payload: P, parts: Sequence[Part]) -> Iterator[tuple[int, T]]:
-        for k, numbers in parts:
-            block = self.blocks[k]
-            yield run(task, payload, block, self.X[block.start : block.stop], numbers)
+        def work(part: Part) -> tuple[int, T]:
+            block = self.blocks[part[0]]
+            return run(task, payload, block, self.X[block.start : block.stop], part[1])
+
+        yield from threaded(work, parts)
 
 
 class Source(NamedTuple):
@@ -245,6 +254,15 @@ class FileRows(Rows):
             if digest != before.digest:
                 raise changed(block)
 
+    def check_labels(self, n: int) -> None:
+        for block in self.blocks:
+            if block.stop > n:
+                raise ShapeError(
+                    f"there must be a label for each of the {len(self)} rows, got {n} labels: block "
+                    f"{block.name!r} has the rows {block.start} to {block.stop - 1}. Add labels, or leave "
+                    "out its file."
+                )
+
     def take(self, points: Index | slice) -> Array:
         numbers = np.arange(len(self))[points]
         found = np.empty((numbers.size, self.shape[1]))
@@ -260,10 +278,13 @@ class FileRows(Rows):
         return opened(path)[start:stop]
 
     def _run(self, task: Task[P, T], payload: P, parts: Sequence[Part]) -> Iterator[tuple[int, T]]:
-        for k, numbers in parts:
+        def work(part: Part) -> tuple[int, T]:
+            k, numbers = part
             found = run(task, payload, self.blocks[k], self._rows(k), numbers)
             self._rows(k)  # nobody has written to it meanwhile
-            yield found
+            return found
+
+        yield from threaded(work, parts)
 
 
 def run(task: Task[P, T], payload: P, block: Block, X: Floats, numbers: Index | None) -> tuple[int, T]:
@@ -274,7 +295,23 @@ def run(task: Task[P, T], payload: P, block: Block, X: Floats, numbers: Index | 
         numbers = np.arange(block.start, block.stop)
     else:
         X = X[numbers - block.start]
-    return numbers.size, task(X, numbers, payload)
+    with one_blas_thread():  # with several, sums may differ in the last bit
+        return numbers.size, task(X, numbers, payload)
+
+
+def threaded(work: Callable[[P], T], parts: Sequence[P]) -> Iterator[T]:
+    """Yield the results for all parts in order, from as many threads as BLAS uses at the time."""
+    threads = min(len(parts), blas_threads())
+    if threads < 2:
+        yield from map(work, parts)
+        return
+    pool = ThreadPoolExecutor(threads, "kernelopt")
+    try:
+        found = [pool.submit(copy_context().run, work, part) for part in parts]  # with the running call
+        for each in found:
+            yield each.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def changed(block: Block) -> FileError:

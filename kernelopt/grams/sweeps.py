@@ -101,8 +101,6 @@ class Images:
     c : array
     interpolation : Interpolation
         Of all f_m.
-    weights : array, or None
-        If given, they make one sum of those of all f_m.
     """
 
     profiles: tuple[Profile, ...]
@@ -112,29 +110,26 @@ class Images:
     points: Array
     c: Array
     interpolation: Interpolation
-    weights: Array | None = None
 
 
 def images(X: Floats, numbers: Index, payload: Images) -> Array:
-    """Return sum_j c_j k_m(x_i, z_j), shape (m, len(X)), or with weights w the sums over w_m too."""
+    """Return sum_j c_j k_m(x_i, z_j), shape (m, len(X))."""
     sums, columns, c = payload.interpolation, payload.columns, payload.c
-    m = len(payload.profiles)
-    found = np.empty((m, len(X)) if payload.weights is None else len(X))
+    found = np.zeros((len(payload.profiles), len(X)))
     excess = np.array([p.own for p in payload.profiles]) - values_of(payload.profiles, np.zeros(1))[:, 0]
     for top in range(0, len(X), TILE):
         part = slice(top, top + TILE)
         left, own = payload.place(X[part]), numbers[part]
-        moments, rest = sums.moments(len(left)), np.zeros((m, len(left)))
+        moments = sums.moments(len(left))
         for start in range(0, columns.size, TILE):
             check()
             other = slice(start, start + TILE)
             D = distances(left, payload.points[other], payload.metric)
             D[own[:, None] == columns[other]] = 0.0
-            rest += sums.add(D, *everything(D), c[other], moments)
-        rest += sums.sums(moments)
+            found[:, part] += sums.add(D, *everything(D), c[other], moments)
+        found[:, part] += sums.sums(moments)
         at = positions(own, columns)
-        rest += np.outer(excess, np.where(at >= 0, c[at], 0.0))
-        found[..., part] = rest if payload.weights is None else payload.weights @ rest
+        found[:, part] += np.outer(excess, np.where(at >= 0, c[at], 0.0))
     return found
 
 

@@ -8,8 +8,10 @@ import pytest
 import kernelopt as ko
 from formulations import lp_norm
 from kernelopt.errors import FileError, InputError, NotFiniteError, ShapeError
+from kernelopt.grams import evaluated
+from kernelopt.grams import rows as blocks
 from kernelopt.grams.rows import ArrayRows, FileRows
-from kernelopt.grams.sweeps import Place
+from kernelopt.grams.sweeps import Place, length
 
 SIZES = [700, 300, 1100]
 N = sum(SIZES)
@@ -120,28 +122,28 @@ def test_other_kernels_and_methods_read_files_too(X, paths):
 
 
 def test_a_file_that_changes_between_sweeps_is_named(X, paths):
-    rows = FileRows(paths)
+    found = FileRows(paths)
     np.save(paths[1], X[: SIZES[1]])
     with pytest.raises(FileError, match=r"001.npy.*must stay as it was"):
-        list(rows.each(numbers_and_rows, 0.0))
+        list(found.each(numbers_and_rows, 0.0))
     with pytest.raises(FileError, match=r"001.npy.*must stay as it was"):
-        rows.take(np.array([800]))
-    rows.take(np.array([3]))  # of a file that is as it was
+        found.take(np.array([800]))
+    found.take(np.array([3]))  # of a file that is as it was
 
 
 def test_a_change_that_keeps_the_time_of_the_file_is_found(X, paths):
-    rows, before = FileRows(paths), paths[2].stat()
+    found, before = FileRows(paths), paths[2].stat()
     np.save(paths[2], X[: SIZES[2]])
     os.utime(paths[2], ns=(before.st_atime_ns, before.st_mtime_ns))
     with pytest.raises(FileError, match=r"002.npy.*must stay as it was"):
-        rows.check_unchanged()
+        found.check_unchanged()
 
 
 def test_a_file_that_is_lost_or_shorter_is_named(X, paths):
-    rows = FileRows(paths)
+    found = FileRows(paths)
     paths[1].unlink()
     with pytest.raises(FileError, match=r"001.npy.*must be a .npy file"):
-        list(rows.each(numbers_and_rows, 0.0))
+        list(found.each(numbers_and_rows, 0.0))
 
 
 @pytest.mark.parametrize(
@@ -167,3 +169,33 @@ def test_a_block_that_is_missing_is_named(paths):
     paths[1].unlink()
     with pytest.raises(FileError, match=r"001.npy.*No such file"):
         FileRows(paths)
+
+
+def test_files_without_labels_for_all_rows_are_refused(X, paths):
+    with pytest.raises(
+        ShapeError, match=r"2100 rows, got 900 labels: block .*001.npy' has the rows 700 to 999"
+    ):
+        solved(FileRows(paths), labels(X)[:900])
+    assert solved(ArrayRows(X, SIZES), labels(X)[:900]).gap <= 1e-3  # an array may have points without labels
+
+
+def test_a_sum_of_many_kernels_is_the_sum_of_their_images(X, monkeypatch):
+    monkeypatch.setattr(evaluated, "all_cached", lambda shape: False)
+    kernels = [ko.gaussian(0.7), ko.polynomial(2), ko.gaussian(2.0), ko.laplacian(1.0), ko.identity()]
+    w, alpha = np.array([0.5, 0.2, 0.0, 1.0, 2.0]), np.zeros(N)
+    chosen = np.random.default_rng(1).permutation(N)[:400]
+    alpha[chosen] = np.random.default_rng(2).standard_normal(400)
+    storage = ko.Grams.from_kernels(kernels, ArrayRows(X, SIZES)).storage
+    expected = w @ [np.asarray(k(X)) @ alpha for k in kernels]
+    np.testing.assert_allclose(storage.image(w, alpha), expected, atol=1e-11)
+    storage.forms(alpha)  # the images on the support are known from here on
+    np.testing.assert_allclose(storage.image(2 * w, alpha), 2 * expected, atol=1e-11)
+
+
+def test_several_threads_sum_as_one_does(X, monkeypatch):
+    place, wanted = Place(np.zeros(4)), []
+    for threads in (1, 3):
+        monkeypatch.setattr(blocks, "blas_threads", lambda threads=threads: threads)
+        wanted.append([found for _, found in ArrayRows(X, SIZES).each(length, (place, 2))])
+    assert wanted[0] == wanted[1]
+    np.testing.assert_allclose(wanted[0][1], np.linalg.norm(X[700:1000], axis=1).max())

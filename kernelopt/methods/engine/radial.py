@@ -62,6 +62,8 @@ class Radial(Provider):
     def __init__(self, family: Family, grams: Grams, reach: Array, n: int, exact: bool = False) -> None:
         super().__init__(grams, reach, n)
         self.family, self.refined = family, exact
+        if family.located is not None:
+            family.located[0].check_labels(n)
         self.placed, self._scale, self._radius = placed(family, n)
         self.tables = Tables(family.profiles, self._scale)
         u, d = float(np.finfo(np.float32).eps) / 2, self.placed.width
