@@ -31,9 +31,10 @@ EXPLICIT_FORM = "words"  # the name in the place of a programme's: "exact" solve
 class Formulation:
     """A learning problem with its dual, the theorem that relates them, and the programmes of its paper.
 
-    Attributes
+    Parameters
     ----------
     name : str
+        Of the builder, such as "lanckriet.hard_margin".
     problem : cp.Problem
         The learning problem, written with the risks and terms of `kernelopt`. It is solved by every method
         that applies, and certified like any other problem.
@@ -180,9 +181,10 @@ class Formulation:
 class Planted:
     """A formulation whose data were made so that its optimum is known in closed form.
 
-    Attributes
+    Parameters
     ----------
     formulation : Formulation
+        The problem with its dual.
     value : float
         The optimal value of its problem, exact up to the rounding of the data; inf where a minimisation is
         infeasible.
@@ -207,7 +209,7 @@ class Planted:
 class Entry:
     """A formulation in the catalogue.
 
-    Attributes
+    Parameters
     ----------
     name : str
         Such as "lanckriet.hard_margin".

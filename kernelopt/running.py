@@ -175,7 +175,25 @@ def running_call() -> Call | None:
 
 
 def check(seconds: float = 0.0) -> None:
-    """Raise `Stopped` if the running call should end, or has less than these seconds left."""
+    """Raise `Stopped` if the running call should end, or has less than these seconds left.
+
+    Parameters
+    ----------
+    seconds : float, default 0.0
+        The time that the next step needs.
+
+    Raises
+    ------
+    Stopped
+        If the time limit, Ctrl-C or the callback ends the call. `solve` catches it.
+
+    Examples
+    --------
+    Outside of a call it does nothing:
+
+    >>> from kernelopt.extend import check
+    >>> check(seconds=1.0)
+    """
     call = _RUNNING.get()
     if call is not None:
         call.check(seconds)

@@ -32,7 +32,7 @@ LONG = 30.0  # predicted seconds of a `save` from which it says so beforehand, o
 class Certificate:
     """Bounds lower <= optimum <= upper, in doubles, computed from the problem's data alone.
 
-    Attributes
+    Parameters
     ----------
     lower, upper : float
         Bounds of the optimal value, infinite where none was found.
@@ -255,6 +255,13 @@ class BoundedProblem(cp.Problem, ABC):  # type: ignore[misc]
 
     `solve` uses these bounds, whichever method found the point, and `certify` uses them where they are
     better than the general ones. They must hold for any values and multipliers.
+
+    Parameters
+    ----------
+    objective : cp.Minimize or cp.Maximize
+        As for `cp.Problem`.
+    constraints : list of cvxpy constraints, optional
+        As for `cp.Problem`.
     """
 
     @abstractmethod

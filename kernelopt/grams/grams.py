@@ -412,5 +412,30 @@ class Grams:
 
 
 def as_grams(grams: Grams | ArrayLike, what: str = "grams") -> Grams:
-    """Return `grams`, a `Grams` or an (m, N, N) array, as a `Grams`; messages name the argument `what`."""
+    """Return a stack of kernels as `Grams`.
+
+    Parameters
+    ----------
+    grams : Grams or array of shape (m, N, N)
+        Symmetric matrices on the same N points.
+    what : str, default "grams"
+        The name of the argument, for the message.
+
+    Returns
+    -------
+    Grams
+        `grams` itself where it is one.
+
+    Raises
+    ------
+    ShapeError, NotFiniteError, NotSymmetricError
+        If it is no such stack.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelopt.extend import as_grams
+    >>> as_grams([np.eye(2), np.ones((2, 2))]).shape
+    (2, 2, 2)
+    """
     return grams if isinstance(grams, Grams) else Grams(as_stack(grams, what))

@@ -17,7 +17,7 @@ Metric = Literal["sqeuclidean", "cityblock"]
 class Profile:
     r"""A kernel k(x, z) = f(d(x, z)) for two points, and k(x, x) = own for a point and itself.
 
-    Attributes
+    Parameters
     ----------
     metric : "sqeuclidean", "cityblock" or None
         The distance d: :math:`\|x - z\|^2` or :math:`\|x - z\|_1`. None stands for a constant f, which fits

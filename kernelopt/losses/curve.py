@@ -15,7 +15,15 @@ ROUNDING = 1e-13  # a sum below this share of the sum of absolute values counts 
 
 
 class Curve(NamedTuple):
-    """The dual of a loss, for each sample: linear * a - curvature/2 * a^2 - l1 * |a| on [lower, upper]."""
+    """The dual of a loss, for each sample: linear * a - curvature/2 * a^2 - l1 * |a| on [lower, upper].
+
+    Parameters
+    ----------
+    linear, curvature, l1 : arrays of shape (n,)
+        The coefficients of each sample; curvature and l1 are not negative.
+    lower, upper : arrays of shape (n,)
+        The ends of the interval of a, -inf and inf where it has none.
+    """
 
     linear: Array
     curvature: Array

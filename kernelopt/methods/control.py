@@ -78,10 +78,21 @@ class Control(Call):
     the callback raises StopIteration, and at the time limit. Inside it `kernelopt.running.check` is the
     `check` of this control.
 
-    Attributes
+    Parameters
     ----------
     tol : float
         The relative gap at which a method stops.
+    time_limit : float > 0, optional
+        Seconds of the call.
+    callback : function of (seconds, lower, upper), optional
+        Called at each report. StopIteration in it ends the call.
+    verbose : bool, default False
+        Whether the progress is printed.
+    memory : float > 0, optional
+        Bytes that the call may use.
+
+    Attributes
+    ----------
     lower, upper : float
         The best bounds that the running method has reported, of the minimisation.
     best : anything

@@ -52,12 +52,14 @@ class Part:
 class Learned:
     """The machine of one risk at the solution, f = sum of its parts + intercept.
 
-    Attributes
+    Parameters
     ----------
     alpha : array of shape (n,), or (m, n) where each kernel has its own
         Empty where only a kernel was learned.
     intercept : float
+        b, zero where the machine has none.
     parts : tuple of Part
+        The kernels with their weights and their alpha.
     combined : bool
         Whether the kernel is a combination of Gram matrices.
     inductive : bool

@@ -19,7 +19,7 @@ T = TypeVar("T")
 class Cost(NamedTuple):
     """The predicted cost of a method on two shared cores.
 
-    Attributes
+    Parameters
     ----------
     seconds : float
         Time to the default tolerance; infinite where the method is not expected to reach it.
@@ -42,9 +42,10 @@ class Cost(NamedTuple):
 class Outcome:
     """The result of a method: a point, and the dual variables that bound the optimum.
 
-    Attributes
+    Parameters
     ----------
     point : dict from variable id to value
+        Where the upper bound is evaluated.
     alphas : list of arrays, or None
         Dual variables for the lower bound, one per risk.
     machines : list of (alpha, scales), or None
@@ -60,6 +61,7 @@ class Outcome:
     solver : str
         The conic solver, or the method's name.
     iterations : int or None
+        Of the method.
     remedy : str
         Advice for the user where the gap is above the tolerance.
     remedy_at_limit : bool

@@ -292,6 +292,15 @@ def register_method(method: Method) -> None:
     ----------
     method : Method
         An instance with the default values of its options.
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> import kernelopt as ko
+    >>> from formulations.triplet_lp.method.column_generation import ColumnGeneration
+    >>> ko.extend.register_method(ColumnGeneration())
+    >>> "column-generation" in cp.Problem.REGISTERED_SOLVE_METHODS
+    True
     """
     add(method)
     give_to_cvxpy(method.name)

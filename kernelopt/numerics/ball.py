@@ -41,7 +41,12 @@ EXACTLY_SUMMED = 100_000  # entries of a sum that is rounded once
 class Ball:
     """An exact array that differs from `mid` by at most `rad`, entry by entry.
 
-    `mid` is an array, or a sparse matrix that is known exactly; `rad` is an array of the same shape, or 0.
+    Parameters
+    ----------
+    mid : array, or sparse matrix that is known exactly
+        The centre.
+    rad : array of the same shape, or 0
+        The largest possible distance of each entry from the centre.
     """
 
     mid: Any

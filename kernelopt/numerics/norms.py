@@ -81,11 +81,34 @@ def minimizing_weights(lengths: Array, p: float, floor: float = 0.0) -> Array:
 
 
 def on_simplex(values: Array, total: float | None, weights: Array | None = None) -> tuple[Array, float]:
-    """Return the projection of `values` on {x >= 0, r'x = total}, and theta; r = `weights` > 0, default one.
+    """Return the projection of `values` on the simplex {x >= 0, r'x = total}, and its threshold theta.
 
     It is (values - theta r)_+, where theta solves r'(values - theta r)_+ = total; theta = 0 where total is
     None. theta is found by sorting values / r (Held, Wolfe, Crowder, Math. Programming 6 (1974)). Differences
     from the largest ratio are used, so that nothing cancels where all values are large.
+
+    Parameters
+    ----------
+    values : array of shape (m,)
+        The point to project.
+    total : float > 0 or None
+        The sum r'x, or None for none: then only negative entries are cut off.
+    weights : array of shape (m,), optional
+        r > 0, by default ones.
+
+    Returns
+    -------
+    projection : array of shape (m,)
+        x.
+    theta : float
+        The threshold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelopt.extend import on_simplex
+    >>> on_simplex(np.array([0.75, 0.5, -1.0]), 1.0)
+    (array([0.625, 0.375, 0.   ]), 0.125)
     """
     if total is None:
         return np.maximum(values, 0.0), 0.0

@@ -24,7 +24,7 @@ from kernelopt.validation import Array
 
 @dataclass(frozen=True, eq=False)
 class BallProblem:
-    r"""min factor sum_k shares_k risk_k(K_theta) + prices'theta + offset over an l_p ball of weights.
+    r"""Minimise factor sum_k shares_k risk_k(K_theta) + prices'theta + offset over an l_p ball of weights.
 
     The ball is :math:`\|\theta / \mathrm{reach}\|_p \le 1` with :math:`\theta \ge 0`. All risks have the
     kernel :math:`K_\theta = \sum_m \theta_m K_m`, on the same n labelled points. In most problems there is
@@ -44,6 +44,25 @@ class BallProblem:
         \le \mathrm{loss}(K_w \alpha + b) + \tfrac12 w's + c'w.
 
     The norm is the maximum of (s / 2 - c)'w over the ball. The prices are zero in most problems.
+
+    Parameters
+    ----------
+    learners : tuple of r Learner
+        The labels, the loss and the kernels of each risk.
+    shares : tuple of r float > 0
+        The first one is 1.
+    whole : Grams of shape (m, N, N)
+        The kernels K_m on all N points, one for each entry of theta.
+    variables : tuple of cp.Variable
+        Whose entries are theta.
+    p : float in [1, inf]
+        The exponent of the ball.
+    reach : array of shape (m,)
+        The largest value that each weight can have.
+    factor, offset : float
+        Of the objective.
+    prices : array of shape (m,)
+        Of the weights.
 
     References
     ----------
@@ -160,7 +179,30 @@ def primal_value(learner: Learner, f: Array, penalty: float, error: float) -> fl
 
 
 def read_ball(structure: Structure) -> BallProblem | str:
-    """Return a problem of one risk, without prices, as a `BallProblem`, or a sentence why it is none."""
+    """Return a problem of one risk, without prices, as a `BallProblem`, or a sentence why it is none.
+
+    Parameters
+    ----------
+    structure : Structure
+        Of the problem.
+
+    Returns
+    -------
+    BallProblem or str
+        The problem, or what stands in the way, for `Method.match`.
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> import numpy as np
+    >>> import kernelopt as ko
+    >>> theta = cp.Variable(2, nonneg=True)
+    >>> risk = ko.risk(ko.combine(theta, [np.eye(2), np.ones((2, 2))]), [1, -1], ko.hinge(1.0))
+    >>> problem = cp.Problem(cp.Minimize(risk), ko.lp_ball(theta, 2))
+    >>> ball = ko.extend.read_ball(ko.Structure(problem))
+    >>> ball.p, ball.reach.tolist()
+    (2.0, [1.0, 1.0])
+    """
     single = one_risk(structure)
     return single if isinstance(single, str) else read_risks_on_ball(structure)
 

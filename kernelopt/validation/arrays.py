@@ -170,6 +170,16 @@ def as_list(value: Any, what: str, wanted: str) -> list[Any]:
     ------
     ParameterError
         If it is no such sequence.
+
+    Examples
+    --------
+    >>> from kernelopt.extend import as_list
+    >>> as_list((1, 2), "orders", "a list of orders")
+    [1, 2]
+    >>> as_list("12", "orders", "a list of orders")
+    Traceback (most recent call last):
+        ...
+    kernelopt.errors.ParameterError: orders must be a list of orders, got '12' (str). Pass a list.
     """
     unordered = isinstance(value, str | bytes | Set | Mapping | cp.Expression) or sp.issparse(value)
     if unordered or not isinstance(value, Iterable) or (isinstance(value, np.ndarray) and not value.ndim):
@@ -187,6 +197,7 @@ def as_float_array(value: Any, what: str, ndim: int | tuple[int, ...] | None = N
     Parameters
     ----------
     value : array of real numbers, or what numpy makes one of
+        What the user has passed.
     what : str
         The name of the argument, for the message.
     ndim : int or tuple of int, optional
@@ -203,6 +214,12 @@ def as_float_array(value: Any, what: str, ndim: int | tuple[int, ...] | None = N
         If it holds anything but real numbers, or has another number of dimensions.
     NotFiniteError
         If entries are NaN, infinite, missing or masked.
+
+    Examples
+    --------
+    >>> from kernelopt.extend import as_float_array
+    >>> as_float_array([[1, 2]], "X", ndim=2)
+    array([[1., 2.]])
     """
     array = numeric(value, what)
     if ndim is not None:
@@ -230,14 +247,22 @@ def as_vector(value: Any, what: str, size: int | None = None, most: int | None =
     Parameters
     ----------
     value : array of shape (n,)
+        What the user has passed.
     what : str
         The name of the argument, for the message.
     size, most : int, optional
+        The number of entries, or the largest number of them.
 
     Raises
     ------
     ShapeError, NotFiniteError
         If it is no such vector.
+
+    Examples
+    --------
+    >>> from kernelopt.extend import as_vector
+    >>> as_vector([1, 2], "theta", size=2)
+    array([1., 2.])
     """
     array = as_float_array(value, what, ndim=1)
     good = array.size == size if size is not None else 0 < array.size <= (most or array.size)
@@ -257,6 +282,7 @@ def as_indices(value: Any, count: int, what: str, things: str = "points", *, uni
     Parameters
     ----------
     value : integer array of shape (k,), k >= 1
+        What the user has passed.
     count : int
         The number of things.
     what, things : str
@@ -268,6 +294,12 @@ def as_indices(value: Any, count: int, what: str, things: str = "points", *, uni
     ------
     ShapeError, ParameterError
         If it is no vector of integers, one is out of range, or two are the same and must not be.
+
+    Examples
+    --------
+    >>> from kernelopt.extend import as_indices
+    >>> as_indices([2, 0], 3, "rows").tolist()
+    [2, 0]
     """
     array = np.atleast_1d(plain(value, what))
     got = f"{type(value).__name__} of dtype {array.dtype} and shape {array.shape}"

@@ -14,7 +14,31 @@ from kernelopt.validation.scalars import is_real
 
 
 def as_labels(y: Any, what: str = "y") -> Array:
-    """Return labels in {-1, +1}, with both values present."""
+    """Return labels in {-1, +1}, with both values present.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        Labels -1 and +1.
+    what : str, default "y"
+        The name of the argument, for the message.
+
+    Returns
+    -------
+    array of shape (n,)
+        A copy in doubles.
+
+    Raises
+    ------
+    LabelError, NotFiniteError, ShapeError
+        If it is no such array.
+
+    Examples
+    --------
+    >>> from kernelopt.extend import as_labels
+    >>> as_labels([1, -1]).tolist()
+    [1.0, -1.0]
+    """
     given = plain(y, what, LabelError)
     if given.dtype.kind == "O" and all(is_real(label) for label in given.ravel()):
         given = numeric(given, what, LabelError)
@@ -42,7 +66,31 @@ def as_labels(y: Any, what: str = "y") -> Array:
 
 
 def as_targets(y: Any, what: str = "y") -> Array:
-    """Return finite real targets, at least one, of at most `LARGEST_SQUARED` in size."""
+    """Return finite real targets, at least one, of at most `LARGEST_SQUARED` in size.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        Real targets.
+    what : str, default "y"
+        The name of the argument, for the message.
+
+    Returns
+    -------
+    array of shape (n,)
+        A copy in doubles.
+
+    Raises
+    ------
+    LabelError, NotFiniteError, ShapeError
+        If it is no such array.
+
+    Examples
+    --------
+    >>> from kernelopt.extend import as_targets
+    >>> as_targets([0.5, 2]).tolist()
+    [0.5, 2.0]
+    """
     array = as_float_array(y, what, ndim=1)
     if array.size == 0:
         raise LabelError(f"{what} must hold at least one target, got none. Pass the training targets.")
@@ -61,6 +109,7 @@ def as_classes(y: Any, what: str = "y", wanted: str = "one dimension") -> NDArra
     Parameters
     ----------
     y : array of shape (n,)
+        The label of each point.
     what, wanted : str
         The name of the argument and the required shape, for the message.
 
@@ -72,6 +121,12 @@ def as_classes(y: Any, what: str = "y", wanted: str = "one dimension") -> NDArra
         If a label is NaN, None or masked.
     LabelError
         If the labels cannot be compared with each other.
+
+    Examples
+    --------
+    >>> from kernelopt.extend import as_classes
+    >>> as_classes(["b", "a"]).tolist()
+    ['b', 'a']
     """
     labels = plain(y, what)
     if labels.ndim != 1:

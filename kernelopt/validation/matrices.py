@@ -26,6 +26,7 @@ def as_symmetric(matrix: Any, what: str) -> Array:
     Parameters
     ----------
     matrix : array of shape (N, N), N >= 1
+        What the user has passed.
     what : str
         The name of the argument, for the message.
 
@@ -33,6 +34,13 @@ def as_symmetric(matrix: Any, what: str) -> Array:
     ------
     ShapeError, NotFiniteError, NotSymmetricError
         If it is no such matrix.
+
+    Examples
+    --------
+    >>> from kernelopt.extend import as_symmetric
+    >>> as_symmetric([[2, 1], [1, 2]], "K")
+    array([[2., 1.],
+           [1., 2.]])
     """
     array = as_float_array(matrix, what, ndim=2)
     if array.shape[0] != array.shape[1]:

@@ -13,7 +13,20 @@ LONGEST = 80  # characters of a value in a message
 
 
 def shown(value: object) -> str:
-    """Return a value as text for a message, on one line; a long array is described by its size and range."""
+    """Return a value as text for a message, on one line; a long array is described by its size and range.
+
+    Parameters
+    ----------
+    value : anything
+        What a user has passed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelopt.extend import shown
+    >>> shown("one"), shown(np.arange(1, 11.0))
+    ("'one'", '[10 values, 1 to 10]')
+    """
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         if value.size > FEW:
             low, high = value.min(), value.max()

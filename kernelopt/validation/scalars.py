@@ -37,6 +37,7 @@ def positive(
     Parameters
     ----------
     value : real number, or array of shape ()
+        What the user has passed.
     what : str
         The name of the argument, for the message.
     allow_zero, allow_inf : bool, default False
@@ -48,6 +49,16 @@ def positive(
     ------
     ParameterError
         If it is no number, or out of range.
+
+    Examples
+    --------
+    >>> from kernelopt.extend import positive
+    >>> positive(2, "width")
+    2.0
+    >>> positive(1.5, "delta", below=1)
+    Traceback (most recent call last):
+        ...
+    kernelopt.errors.ParameterError: delta must be below 1, got 1.5. Choose a value in that range.
     """
     wanted = "non-negative" if allow_zero else "positive"
     wanted += " number" if allow_inf else " finite number"
@@ -79,6 +90,7 @@ def exponent(value: Any, what: str = "p", minimum: float = 1.0, where: str = "",
     Parameters
     ----------
     value : real number, or array of shape ()
+        What the user has passed.
     what : str, default "p"
         The name of the argument, for the message.
     minimum : float, default 1.0
@@ -90,6 +102,16 @@ def exponent(value: Any, what: str = "p", minimum: float = 1.0, where: str = "",
     ------
     ParameterError
         If it is no such number. A cvxpy parameter is not allowed, since the exponent determines the cone.
+
+    Examples
+    --------
+    >>> from kernelopt.extend import exponent
+    >>> exponent(4), exponent(float("inf"))
+    (4.0, inf)
+    >>> exponent("two")
+    Traceback (most recent call last):
+        ...
+    kernelopt.errors.ParameterError: p must be a positive number, got 'two' (str). Pass one number.
     """
     scalar = bare(value)
     if is_real(scalar) and not scalar >= minimum:
@@ -104,9 +126,11 @@ def whole(value: Any, what: str, minimum: int = 1, wanted: str = "a positive who
     Parameters
     ----------
     value : int
+        What the user has passed.
     what : str
         The name of the argument, for the message.
     minimum : int, default 1
+        The smallest allowed value.
     wanted : str
         A description of valid values, for the message.
 
@@ -114,6 +138,16 @@ def whole(value: Any, what: str, minimum: int = 1, wanted: str = "a positive who
     ------
     ParameterError
         If it is no integer, too small, or larger than any size of an array.
+
+    Examples
+    --------
+    >>> from kernelopt.extend import whole
+    >>> whole(3, "degree")
+    3
+    >>> whole(2.5, "degree")
+    Traceback (most recent call last):
+        ...
+    kernelopt.errors.ParameterError: degree must be a positive whole number, got 2.5 (float). Pass an int.
     """
     scalar = bare(value)
     if not is_real(scalar) or not isinstance(scalar, numbers.Integral) or int(scalar) < minimum:
@@ -133,6 +167,7 @@ def boolean(value: Any, what: str) -> bool:
     Parameters
     ----------
     value : bool
+        What the user has passed.
     what : str
         The name of the argument, for the message.
 
@@ -140,6 +175,16 @@ def boolean(value: Any, what: str) -> bool:
     ------
     ParameterError
         If it is neither.
+
+    Examples
+    --------
+    >>> from kernelopt.extend import boolean
+    >>> boolean(True, "bias")
+    True
+    >>> boolean("no", "bias")
+    Traceback (most recent call last):
+        ...
+    kernelopt.errors.ParameterError: bias must be True or False, got 'no' (str). Pass one of them.
     """
     scalar = bare(value)
     if not isinstance(scalar, bool | np.bool_):
@@ -155,9 +200,11 @@ def one_of(value: Any, what: str, choices: Iterable[str], hint: str = "Choose on
     Parameters
     ----------
     value : str
+        What the user has passed.
     what : str
         The name of the argument, for the message.
     choices : strings
+        The allowed values.
     hint : str
         What to do, for the message.
 
@@ -165,6 +212,16 @@ def one_of(value: Any, what: str, choices: Iterable[str], hint: str = "Choose on
     ------
     ParameterError
         If it is none of them.
+
+    Examples
+    --------
+    >>> from kernelopt.extend import one_of
+    >>> one_of("full", "norm", ("full", "train"))
+    'full'
+    >>> one_of("all", "norm", ("full", "train"))
+    Traceback (most recent call last):
+        ...
+    kernelopt.errors.ParameterError: norm must be 'full' or 'train', got 'all'. Choose one of these.
     """
     allowed = tuple(choices)
     if not isinstance(value, str) or value not in allowed:
@@ -179,6 +236,7 @@ def as_generator(random_state: Any, what: str = "random_state") -> np.random.Gen
     Parameters
     ----------
     random_state : int >= 0, Generator or None
+        A seed, a generator, or None for one that the system seeds.
     what : str
         The name of the argument, for the message.
 
@@ -186,6 +244,12 @@ def as_generator(random_state: Any, what: str = "random_state") -> np.random.Gen
     ------
     ParameterError
         If it is something else.
+
+    Examples
+    --------
+    >>> from kernelopt.extend import as_generator
+    >>> float(as_generator(0).uniform()) == float(as_generator(0).uniform())
+    True
     """
     if random_state is None or isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state)

@@ -32,7 +32,7 @@ class Statement:
     :math:`\sum_j x_j G_j \succeq 0`. docs/certificates.md explains how the witness proves the bounds. The
     columns are given first. The witness of every part that is added is zero until `set_witness`.
 
-    Attributes
+    Parameters
     ----------
     columns : list of str
         The names of the x_j, which are labels only.
@@ -40,6 +40,8 @@ class Statement:
         Whether x_j >= 0.
     sense : 1 or -1
         -1 where the user's problem is the maximisation of minus this objective.
+    offset : float, default 0
+        o.
     infeasible : bool
         Whether the witness proves that there is no feasible point.
 

@@ -17,7 +17,7 @@ class Conjugate(NamedTuple):
 
     .. math:: u\, g(a_1, a_2, \dots) = \max_y\ \sum_k \langle y_k, a_k \rangle - \mathrm{cost}(y, u)
 
-    Attributes
+    Parameters
     ----------
     pairs : list of (y_k, a_k)
         y_k is an affine expression of the new variables, and a_k of what g is a function of.
@@ -25,6 +25,7 @@ class Conjugate(NamedTuple):
         Convex in (y, u); at u = 0 it is the support function of dom g. It has the shape of g, or it is the
         sum of these entries.
     domain : sequence of cvxpy constraints
+        What holds for (y, u) beside u >= 0.
     """
 
     pairs: list[tuple[cp.Expression, cp.Expression]]
@@ -87,7 +88,8 @@ def conjugate(*atoms: str | type, support: bool = False, numbers: bool = False) 
 
     Parameters
     ----------
-    atoms : str or class
+    *atoms : str or class
+        The classes of cvxpy's atoms, or the names of the classes.
     support : bool, default False
         Whether the cost is always zero, so that u may be any expression. Elsewhere u is one or an expression
         of multipliers: numbers and parameters multiply the conjugate for u = 1.

@@ -18,7 +18,7 @@ Claim = Literal["equal", "upper", "lower", "relaxation"]
 class Programme:
     """A conic programme as a paper prints it, for a learning problem that is stated elsewhere.
 
-    Attributes
+    Parameters
     ----------
     problem : cp.Problem
         The programme, which the method "exact" solves.
