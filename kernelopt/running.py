@@ -63,7 +63,8 @@ class Call:
         The last loop of known length.
     compiling : float
         Seconds in which numba has compiled. They count towards the time limit, but not towards the budget of
-        a method: numba compiles a function once on a machine, for seconds.
+        a method: numba compiles a function once on a machine, for seconds. Budgets do not count either the
+        seconds of loops that Python runs where machine code is missing.
     """
 
     def __init__(self, time_limit: float | None = None) -> None:
@@ -217,10 +218,21 @@ def say(line: str) -> str:
 
 def count_compilation(seconds: float) -> None:
     """Count seconds of numba's compiler, by which the budgets of the running calls end later."""
-    running = _RUNNING.get()
-    for call in () if running is None else running.chain():
+    for call in _running_calls():
         call.compiling += seconds
+    extend_budgets(seconds)
+
+
+def extend_budgets(seconds: float) -> None:
+    """Let the budgets of the running calls end later, for seconds that machine code would not take."""
+    for call in _running_calls():
         call._budget_end += seconds
+
+
+def _running_calls() -> Iterator[Call]:
+    """Return the innermost running call and those around it."""
+    running = _RUNNING.get()
+    return iter(()) if running is None else running.chain()
 
 
 class Steps:

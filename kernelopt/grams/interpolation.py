@@ -112,7 +112,8 @@ class Interpolation:
         """
         m, width, bits = len(self._coefficients), columns.size, D.view(self._integer)
         outside = np.empty(rows.size * width, np.int64)
-        count = compiled(add_moments)(bits, rows, columns, self._shift, self._first, c, moments, outside)
+        add = compiled(add_moments, outside.size * POWERS)
+        count = add(bits, rows, columns, self._shift, self._first, c, moments, outside)
         found = np.zeros((m, rows.size))
         for part in pieces(count, m):
             i, j = np.divmod(outside[:count][part], width)

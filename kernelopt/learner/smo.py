@@ -1,6 +1,6 @@
 """The dual of a piecewise quadratic loss at a fixed kernel by SMO, from any starting point.
 
-The inner loops are compiled by numba at their first use.
+The inner loops are `compiled`.
 
 References
 ----------
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kernelopt.learner.settings import SETTINGS
 from kernelopt.losses import Loss
 from kernelopt.losses.curve import Curve
-from kernelopt.numerics.compiling import compiled
+from kernelopt.numerics.compiling import affordable, compiled
 from kernelopt.running import check
 from kernelopt.validation import Array
 
@@ -44,16 +44,17 @@ def smo_points(K: Array, y: Array, loss: Loss, bias: bool, alpha: Array) -> Iter
 
 def smo_rounds(K: NDArray[Any], curve: Curve, bias: bool, a: Array, g: Array) -> Iterator[bool]:
     """Change a and g = K a + curvature a - linear by SMO; yield in turn whether a tolerance is met."""
-    loop = compiled(smo_pairs if bias else coordinate_steps)
+    loop = smo_pairs if bias else coordinate_steps
     scale = float(np.abs(curve.linear).max(initial=0.0) + curve.l1.max(initial=0.0)) or 1.0
     tol = SETTINGS.first_tolerance * scale
-    most, portion = SETTINGS.steps_per_point * a.size, max(1, int(SETTINGS.entries_per_call / a.size))
+    portion, passes = max(1, int(SETTINGS.entries_per_call / a.size)), 3 * a.size  # of each step
     for _ in range(SETTINGS.rounds):
-        for done in range(0, most, portion):
+        left, violation = SETTINGS.steps_per_point * a.size, np.inf
+        while left > 0 and violation > tol:
             check()
-            violation = loop(K, *curve[1:], a, g, tol, min(portion, most - done))
-            if violation <= tol:
-                break
+            steps = affordable(loop, min(portion, left), passes)
+            violation = compiled(loop, passes * steps)(K, *curve[1:], a, g, tol, steps)
+            left -= steps
         yield violation <= tol
         if violation <= tol:
             tol = min(tol, max(violation, SETTINGS.last_tolerance * scale)) / SETTINGS.reduction

@@ -125,8 +125,8 @@ def explain(problem: cp.Problem) -> Explanation:
     Explanation
         `print` shows it as text. Nothing is evaluated or compiled. The risks count from 0, in the order in
         which the problem names them, as in `Solution.decision_function(cross, risk=0)`. Some methods
-        compile machine code at their first call on a machine, by numba. It takes some seconds, which the
-        predictions do not contain.
+        compile machine code at their first large call on a machine, by numba, and run small ones in Python
+        until then. It takes some seconds, which the predictions do not contain.
     """
     structure = Structure(problem)
     expected = size(structure)

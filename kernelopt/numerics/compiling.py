@@ -1,22 +1,33 @@
-"""The numba decorator of this package, and the seconds that numba takes before the machine code runs."""
+"""Loops that numba compiles, or that Python runs while their compilation would take longer than they do."""
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
-from kernelopt.running import count_compilation, say
+import numpy as np
+
+from kernelopt.running import count_compilation, extend_budgets, say
 
 Loop = Callable[..., Any]
 
 REASSOCIATION = {"reassoc", "contract"}  # LLVM flags: sums in any order, and fused multiply-add
+
+IMPORT = 1.0  # measured seconds of the import of numba
+COMPILATION = 0.5  # of the compilation of a function: a loop takes 0.15 to 0.6, one of arrays 0.3 to 3
+PASS = 5e-7  # of one pass of an innermost loop in Python: it takes 0.1 to 0.5 microseconds
+
+_unordered: set[Loop] = set()
+_loops: dict[Loop, Loop] = {}  # by the functions of numpy in whose place they are compiled
 
 
 def is_loaded() -> bool:
@@ -24,27 +35,151 @@ def is_loaded() -> bool:
     return "numba" in sys.modules
 
 
-@cache
-def compiled(loop: Loop, any_order: bool = False) -> Loop:
-    """Return a function that numba compiles at its first call, for a decorator or at the place of the call.
+def any_order(loop: Loop) -> Loop:
+    """Let the machine code of a loop take sums in any order, so that they vectorise; for a decorator.
+
+    NaN and infinity are respected.
+    """
+    _unordered.add(loop)
+    return loop
+
+
+def compiled_as(loop: Loop) -> Callable[[Loop], Loop]:
+    """Let a loop be compiled in the place of a function that computes the same by numpy; for a decorator.
+
+    It is for a short function that compiled loops call: Python runs the function, without a pass for each
+    entry, and machine code the loop, without arrays of intermediate results.
+    """
+
+    def decorate(by_numpy: Loop) -> Loop:
+        _loops[by_numpy] = loop
+        return by_numpy
+
+    return decorate
+
+
+def compiled(loop: Loop, passes: float = np.inf) -> Loop:
+    """Return a loop as machine code, or as Python runs it where its compilation would take longer.
 
     The machine code divides as numpy does, runs without the interpreter lock, and is cached on disk where
-    that is possible. numba is imported by the first call of `compiled`, which takes about a second.
+    that is possible. It is taken wherever this machine has it. Without it, Python runs the loop until these
+    runs have taken as long as the compilation would. A run that is predicted to exceed this time is compiled
+    before it begins. So the first calls on a machine take at most about twice as long as they would by the
+    better choice, and short ones do not import numba. The results of both forms may differ by rounding.
 
     Parameters
     ----------
     loop : function of arrays and numbers
-    any_order : bool, default False
-        Whether sums may be taken in any order, so that they vectorise. NaN and infinity are respected.
+        The functions that it calls are compiled with it.
+    passes : float, default inf
+        The most passes of the innermost loop in one call. With inf the loop is always compiled.
     """
-    numba_clock.start()
-    try:
-        return _dispatcher(loop, {"fastmath": REASSOCIATION} if any_order else {})
-    finally:
-        numba_clock.stop()
+    return _code(loop).form(passes)
 
 
-def _dispatcher(loop: Loop, options: dict[str, Any]) -> Loop:
+def affordable(loop: Loop, steps: int, passes: float) -> int:
+    """Return how many of so many steps the next call of a loop should take: 1 to `steps`.
+
+    They are all steps, unless Python can run some of them in the time that it is given for the loop: then as
+    many as these. The loop must be able to go on where a call has ended.
+
+    Parameters
+    ----------
+    loop : function
+    steps : int
+        The most steps that are left.
+    passes : float
+        The most passes of the innermost loop in one step.
+    """
+    few = min(float(steps), _code(loop).passes_left / passes)
+    return int(few) if few >= 1 else steps
+
+
+class _Code:
+    """The two forms of a loop, and the seconds that Python has taken to run it in this process."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop, self._spent, self._functions = loop, 0.0, len(set(_tree(loop)))
+        self._machine_code: Loop | None = None
+        self._is_cached = _is_cached(loop)
+
+    @property
+    def passes_left(self) -> float:
+        """The number of passes that Python may still run, 0 where there is machine code."""
+        if self._machine_code is not None or self._is_cached:
+            return 0.0
+        price = COMPILATION * self._functions + (0.0 if is_loaded() else IMPORT)
+        return (price - self._spent) / PASS
+
+    def form(self, passes: float) -> Loop:
+        """Return the form for a call of so many passes."""
+        return self._run if passes < self.passes_left else self.machine_code()
+
+    def machine_code(self) -> Loop:
+        """Return the function that numba compiles at its first call, with those that it calls."""
+        if self._machine_code is None:
+            numba_clock.start()
+            try:
+                called = {name: _code(each).machine_code() for name, each in _called(self._loop).items()}
+                options = {"fastmath": REASSOCIATION} if self._loop in _unordered else {}
+                self._machine_code = _dispatcher(_with_names(self._loop, called), options)
+            finally:
+                numba_clock.stop()
+        return self._machine_code
+
+    def _run(self, *arguments: Any) -> Any:
+        """Call the loop in Python, with numpy's divisions, and count the seconds."""
+        started = time.thread_time()
+        try:
+            with np.errstate(all="ignore"):
+                return self._loop(*arguments)
+        finally:
+            seconds = time.thread_time() - started
+            self._spent += seconds
+            extend_budgets(seconds)
+
+
+_code = cache(_Code)
+
+
+def _tree(loop: Loop) -> Iterator[Loop]:
+    """Yield a loop and the functions that it calls, directly or by others."""
+    yield loop
+    for function in _called(loop).values():
+        yield from _tree(function)
+
+
+def _called(loop: Any) -> dict[str, Loop]:
+    """Return the functions that the code of a loop calls by a name of its module."""
+    named = {name: loop.__globals__.get(name) for name in loop.__code__.co_names}
+    called = {name: value for name, value in named.items() if isinstance(value, FunctionType)}
+    return {name: _loops.get(value, value) for name, value in called.items()}
+
+
+def _is_cached(loop: Any) -> bool:
+    """Whether numba has cached machine code of a loop since the files of its package were changed.
+
+    numba is asked without its import: the name of its file is known. A cache that is not found costs the time
+    of some runs in Python.
+    """
+    source, version = Path(loop.__code__.co_filename), "".join(map(str, sys.version_info[:2]))
+    name = f"{source.stem}.{loop.__qualname__}-{loop.__code__.co_firstlineno}.py{version}*.nbi"
+    given, of_package = os.environ.get("NUMBA_CACHE_DIR"), f"{source.parent.name}_*/{name}"
+    users = (".cache/numba", "Library/Caches/numba", "AppData/Local/numba/Cache")
+    folders = [Path(given)] if given else [Path.home() / folder for folder in users]
+    found = [] if given else [*(source.parent / "__pycache__").glob(name)]
+    found += [file for folder in folders for file in folder.glob(of_package)]
+    changed = max((time for _, time, _ in stamp(source.parent)), default=np.inf)
+    return any(file.stat().st_mtime >= changed for file in found)
+
+
+def _with_names(loop: Any, called: dict[str, Loop]) -> Any:
+    """Return a loop in whose module these names stand for other functions."""
+    scope = {**loop.__globals__, **called}
+    return FunctionType(loop.__code__, scope, loop.__name__, loop.__defaults__, loop.__closure__)
+
+
+def _dispatcher(loop: Any, options: dict[str, Any]) -> Loop:
     njit = _numba().njit
     try:
         fast: Any = njit(loop, cache=True, error_model="numpy", nogil=True, **options)

@@ -86,7 +86,7 @@ def split_sums(A: Array, b: Array) -> tuple[Array, Array, Array]:
     times that sum. Each product may underflow, or its error e_j.
     """
     heads, tails, sizes = np.empty(len(A)), np.empty(len(A)), np.empty(len(A))
-    compiled(compensated_sums)(A, b, leading(b), SPLITTER, heads, tails, sizes)
+    compiled(compensated_sums, 4 * A.size)(A, b, leading(b), SPLITTER, heads, tails, sizes)
     return heads, tails, gamma(2 * b.size + 8) ** 2 * sizes + UNDERFLOW * b.size
 
 

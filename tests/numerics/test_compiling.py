@@ -1,4 +1,4 @@
-"""Seconds in which numba compiles, measured in new processes whose caches of machine code are empty."""
+"""Loops in Python and as machine code, also in new processes whose caches of machine code are empty."""
 
 from __future__ import annotations
 
@@ -6,8 +6,26 @@ import json
 import os
 import subprocess
 import sys
+import time
+import warnings
+from functools import cache
 
+import numpy as np
 import pytest
+
+from formulations import lp_norm, similarity
+from kernelopt.methods.engine.panels import mirror
+from kernelopt.methods.engine.radial import look_up
+from kernelopt.methods.similarity.secular import (
+    eigenvector_loop,
+    secular_eigenvector,
+    secular_loop,
+    secular_sums,
+)
+from kernelopt.numerics import compiling
+from kernelopt.numerics.compiling import affordable, compiled
+from kernelopt.running import Call
+from tests.problems import labels, stack
 
 COLD = """
 import json, sys, time
@@ -34,13 +52,15 @@ json.dump({
 """
 
 AUTO = """
-import json, sys
+import json, math, sys
 import numpy as np
 from dataclasses import replace
 import kernelopt as ko
 from kernelopt.methods import driver
+from kernelopt.numerics import compiling
 from kernelopt.running import Call
 
+compiling.IMPORT = -math.inf  # Python runs no loop
 driver.PATIENCE = replace(driver.PATIENCE, first_overrun=(0.0, 1.0))
 with Call() as call:
     solution = ko.catalogue()["lp_norm.primal"].example(np.random.default_rng(0)).solve()
@@ -98,3 +118,143 @@ except KeyboardInterrupt:
 
 def test_ctrl_c_during_the_import_of_numba_leaves_it_whole(tmp_path):
     assert in_a_new_process(INTERRUPTED, tmp_path) == {"then": 6}
+
+
+# ---------------------------------------------------------------- in Python or as machine code
+
+SMALL = """
+import json, sys
+from sklearn.datasets import load_iris
+from kernelopt.estimators import MKLClassifier
+from formulations import similarity
+import numpy as np
+
+MKLClassifier().fit(*load_iris(return_X_y=True))
+A = np.random.default_rng(0).standard_normal((40, 40))
+learning = similarity.single_kernel(A + A.T, np.sign(A[0]), C=1.0, rho=0.5, trace=40.0)
+solution = learning.solve("first-order-dual")
+json.dump({"numba": "numba" in sys.modules, "gap": solution.gap}, sys.stdout)
+"""
+
+FORM = """
+import json, sys
+import numpy as np
+from kernelopt.methods.engine.panels import mirror
+from kernelopt.numerics.compiling import compiled
+
+M = np.arange(9.0).reshape(3, 3)
+compiled(mirror, {passes})(M, 0)
+json.dump({{"right": bool((M == M.T).all()), "numba": "numba" in sys.modules}}, sys.stdout)
+"""
+
+
+def test_the_first_small_fits_on_a_machine_compile_nothing_and_need_no_numba(tmp_path):
+    found = in_a_new_process(SMALL, tmp_path)
+    assert not found["numba"] and not any(tmp_path.rglob("*.nbi"))
+    assert found["gap"] <= 1e-5
+
+
+def test_a_large_call_is_compiled_at_once_and_later_processes_take_what_it_has_cached(tmp_path, monkeypatch):
+    small, large = FORM.format(passes=9), FORM.format(passes=1e8)
+    assert in_a_new_process(large, tmp_path) == {"right": True, "numba": True}
+    assert any(tmp_path.rglob("*mirror*.nbi"))
+    assert in_a_new_process(small, tmp_path) == {"right": True, "numba": True}
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert compiling._is_cached(mirror) and not compiling._is_cached(look_up)
+    for file in tmp_path.rglob("*.nbi"):  # older than the files of the package: numba would compile anew
+        os.utime(file, (0, 0))
+    assert not compiling._is_cached(mirror)
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """A function that lets loops take these seconds in Python, on a machine without machine code."""
+    monkeypatch.setattr(compiling, "_is_cached", lambda loop: False)
+    monkeypatch.setattr(compiling, "_code", cache(compiling._Code))
+    monkeypatch.setattr(compiling, "COMPILATION", 0.0)
+    monkeypatch.setattr(compiling, "is_loaded", lambda: False)
+    return lambda seconds: monkeypatch.setattr(compiling, "IMPORT", seconds)
+
+
+def wait(seconds):
+    """Work for so many seconds of the processor."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def test_python_runs_a_loop_until_its_runs_have_taken_as_long_as_a_compilation(machine, monkeypatch):
+    monkeypatch.setattr(compiling, "_dispatcher", lambda loop, options: "machine code")
+    machine(0.05)
+    allowed = 0.05 / compiling.PASS
+    assert compiled(wait) == compiled(mirror, 1.1 * allowed) == "machine code"  # at once
+    runs = 0
+    monkeypatch.setattr(compiling, "_code", cache(compiling._Code))
+    while (form := compiled(wait, 0.1 * allowed)) != "machine code":
+        form(0.01)
+        runs += 1
+    assert runs == 5  # then less than the predicted 0.005 s are left
+    assert compiled(wait, 1) == "machine code"
+
+
+def test_the_steps_of_a_call_are_those_that_python_can_run(machine):
+    machine(0.05)
+    passes = 0.05 / compiling.PASS / 3.5  # of a step
+    assert affordable(mirror, 2, passes) == 2
+    assert affordable(mirror, 100, passes) == 3
+    assert affordable(mirror, 100, 4 * passes) == 100  # compiled, as not even one step can be run
+    machine(-np.inf)
+    assert affordable(mirror, 100, passes) == 100
+
+
+def test_a_run_in_python_divides_as_numpy_does_and_extends_the_budgets(machine):
+    def divided(a, seconds):
+        wait(seconds)
+        return a[0] / a[1]
+
+    machine(np.inf)
+    with warnings.catch_warnings(), Call() as call:
+        warnings.simplefilter("error")
+        call._budget_end = 7.0
+        assert compiled(divided, 1)(np.array([1.0, 0.0]), 0.02) == np.inf
+    assert 7.02 <= call._budget_end <= 7.1 and call.compiling == 0
+
+
+def near(form):
+    rng = np.random.default_rng(0)
+    S = rng.standard_normal((2, 12, 12))
+    return getattr(similarity, form)(S + S.transpose(0, 2, 1), labels(12), C=1.0, rho=0.5, trace=12.0)
+
+
+PROBLEMS = {
+    "newton": lambda: lp_norm.primal(stack(40), labels(40), p=1.5),
+    "interleaved": lambda: lp_norm.primal(stack(40), labels(40), p=1.5),
+    "cutting-plane": lambda: lp_norm.primal(stack(160), labels(160), p=1.0),
+    "first-order-dual": lambda: near("kernel_per_similarity"),
+    "first-order-dual of spectra": lambda: near("restricted_spectral"),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_bounds_of_both_forms_enclose_one_optimum(name, machine):
+    found = {}
+    for seconds in (np.inf, -np.inf):
+        machine(seconds)
+        found[seconds] = PROBLEMS[name]().solve(name.split()[0], tol=1e-6)
+    python, compiled_ = found.values()
+    assert max(python.gap, compiled_.gap) <= 1e-6
+    assert max(python.lower, compiled_.lower) <= min(python.upper, compiled_.upper)
+
+
+@pytest.mark.parametrize("n", [1, 2, 50])
+def test_functions_of_numpy_are_the_loops_that_are_compiled_in_their_place(n):
+    rng = np.random.default_rng(n)
+    gaps, squares, u, poles = rng.uniform(1, 2, (4, n))
+    for split in {0, n // 2, n}:
+        sums = [form(gaps, squares, 0.5, split) for form in (secular_sums, secular_loop)]
+        assert sums[0] == pytest.approx(sums[1], rel=1e-14)
+    rows = np.empty((2, n))
+    forms = zip((secular_eigenvector, eigenvector_loop), rows, strict=True)
+    numbers = [form(gaps, 0.5, squares, poles, u, row) for form, row in forms]
+    assert numbers[0] == pytest.approx(numbers[1], rel=1e-14)
+    assert rows[0] == pytest.approx(rows[1], rel=1e-15)

@@ -76,8 +76,9 @@ def run(options: argparse.Namespace) -> int:
     if figure is not None:
         save_figure(rows, list(data.kernels), figure)
         output.line(f"figure: {figure}")
-    numba = f"numba: {call.compiling:.0f} s, in no row; it compiles once on a machine"
-    output.line(f"{time.perf_counter() - started:.0f} s ({numba}); largest certified gap {largest:.1e}")
+    numba = f" (numba: {call.compiling:.0f} s, in no row; it compiles once on a machine)"
+    numba = numba if call.compiling else ""
+    output.line(f"{time.perf_counter() - started:.0f} s{numba}; largest certified gap {largest:.1e}")
     shown = figure and str(figure)
     output.document({"kernels": list(data.kernels), "rows": documents, "figure": shown})
     if largest > GAP_TOLERANCE:

@@ -16,7 +16,7 @@ import numpy as np
 from kernelopt.grams import Grams
 from kernelopt.methods.engine.provider import Block, Provider, kept_positions
 from kernelopt.methods.engine.settings import SETTINGS
-from kernelopt.numerics.compiling import compiled
+from kernelopt.numerics.compiling import any_order, compiled
 from kernelopt.validation import Array, Index
 
 TILE = 32  # rows and columns of a tile that is transposed at a time: 8 KB, which fit into the first cache
@@ -72,14 +72,14 @@ class Panels(Provider):
         held = min(points.size, int(math.sqrt(2 * left + 0.25) - 0.5)) if left > 0 else 0
         kept = kept_positions(self._points, points)
         kept = kept[kept < self._held][:held]
-        compiled(keep_panels)(self.width, kept, self._entries)
+        compiled(keep_panels, self.width * kept.size**2)(self.width, kept, self._entries)
         self._points, self._held, self._last = points, held, None
-        put, scales = compiled(put_panels), self._scales if self.U is None else np.ones(self.width)
+        scales = self._scales if self.U is None else np.ones(self.width)
         mixing = None if self.U is None else self.U.T * self._scales
         for start, K in self._rows(np.arange(self.m), kept.size, held):
             if mixing is not None:
                 K = (mixing @ K.reshape(self.m, -1)).reshape(-1, *K.shape[1:])
-            put(K, scales, start, self._entries)
+            compiled(put_panels, K.size)(K, scales, start, self._entries)
 
     def _rows(self, chosen: Index, first: int, last: int) -> Iterator[tuple[int, Array]]:
         """Yield the first of some positions in first..last - 1, and the stored matrices in their rows.
@@ -102,21 +102,21 @@ class Panels(Provider):
         scaled = w * self.sizes / self.unit(w)
         weights = scaled if self.U is None else scaled @ self.U
         active, chosen = np.flatnonzero(weights), np.flatnonzero(scaled)
-        compiled(combine_panels, any_order=True)(
-            self._entries, self.width, active, weights[active], block[:held]
-        )
+        combine = compiled(combine_panels, active.size * held**2 / 2)
+        combine(self._entries, self.width, active, weights[active], block[:held])
         block[held:] = 0.0
         for start, K in self._rows(chosen, held, size):
             rows = (self._scales * scaled)[chosen] @ K.reshape(chosen.size, -1)
             block[start : start + K.shape[1], : K.shape[2]] = rows.reshape(K.shape[1:])
-        compiled(mirror)(block, 0)
+        compiled(mirror, block.size)(block, 0)
         return block
 
     def images(self, c: Array, chosen: Index) -> Array:
         size, held = self._points.size, self._held
         wanted, found = np.zeros(size, dtype=bool), np.zeros((self.width, size))
         wanted[chosen] = True
-        compiled(panel_images, any_order=True)(self._entries, self.width, c[:held], wanted, found)
+        add = compiled(panel_images, self.width * held**2 / 2)
+        add(self._entries, self.width, c[:held], wanted, found)
         found = self.sizes[:, None] * (found if self.U is None else self.U @ found)
         for start, K in self._rows(np.arange(self.m), held, size):
             stop = K.shape[2]
@@ -147,6 +147,7 @@ def keep_panels(m: int, kept: Index, panels: Array) -> None:
                 panels[at + j] = panels[taken + kept[j]]
 
 
+@any_order
 def combine_panels(panels: Array, m: int, active: Index, weights: Array, rows: Array) -> None:
     """Write the lower triangle of sum_k weights_k K_active_k to `rows`, rounded once from float64."""
     total = np.empty(rows.shape[0])
@@ -173,6 +174,7 @@ def mirror(M: Array, first: int) -> None:
                     M[j, i] = M[i, j]
 
 
+@any_order
 def panel_images(panels: Array, m: int, c: Array, wanted: Array, images: Array) -> None:
     """Add the images of c under all kernels to `images`, shape (m, size), at the positions `wanted`.
 
@@ -185,7 +187,7 @@ def panel_images(panels: Array, m: int, c: Array, wanted: Array, images: Array) 
         for k in range(m):
             at, total, ci, image = start + k * (i + 1), 0.0, c[i], images[k]
             for j in range(i):
-                entry = np.float64(panels[at + j])
+                entry = float(panels[at + j])
                 total += entry * c[j]
                 image[j] += entry * ci
-            image[i] += total + np.float64(panels[at + i]) * ci
+            image[i] += total + float(panels[at + i]) * ci

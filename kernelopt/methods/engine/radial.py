@@ -104,7 +104,7 @@ class Radial(Provider):
             part = slice(start, start + SETTINGS.columns)
             D[k:, part] = self.placed.between(new, self._points_at(points[part]))
         np.fill_diagonal(D, 0.0)
-        compiled(mirror)(D, k)
+        compiled(mirror, D.size)(D, k)
         self.passes += (size - k) * size / self.n**2
         self._points, self._D = points, D
 
@@ -112,7 +112,8 @@ class Radial(Provider):
         if self._block.shape != self._D.shape:
             self._block = np.empty_like(self._D)
         value, slope, own = self._table(w)
-        compiled(look_up)(self._D.view(np.int32), self.tables.base, value, slope, self._block)
+        read = compiled(look_up, 2 * self._D.size)
+        read(self._D.view(np.int32), self.tables.base, value, slope, self._block)
         np.fill_diagonal(self._block, own)
         return self._block
 
@@ -126,7 +127,7 @@ class Radial(Provider):
         for part in pieces(chosen.size, chosen.size, SETTINGS.pairs):
             D = self._D[np.ix_(chosen[part], chosen)]
             K = np.empty_like(D)
-            compiled(look_up)(D.view(np.int32), self.tables.base, value, slope, K)
+            compiled(look_up, 2 * D.size)(D.view(np.int32), self.tables.base, value, slope, K)
             found[part] = K
         np.fill_diagonal(found, own)
         return found

@@ -149,16 +149,16 @@ class Interleaved(BallMethod):
         a = np.zeros(read.n) if alpha is None else alpha
         a = np.ascontiguousarray(read.loss.project(a, read.y, bias))
         images = np.array(read.grams.apply(a)) if started else np.zeros((len(reach), read.n))
-        pairs = compiled(smo_pairs if bias else coordinate_steps)
-        block, add, parts = compiled(combined_block), compiled(add_rows), np.array(curve[1:])
+        pairs, parts = smo_pairs if bias else coordinate_steps, np.array(curve[1:])
         for count in control.counted(self.max_chunks, "chunks"):
             g = (reach * w) @ images + curve.curvature * a - curve.linear
             Q, violation = working_set(curve, a, g, self.chunk, bias)
             slots, new = cache.fetch(Q), a[Q]
-            K = block(cache.rows, slots, Q, reach * w)
+            K = compiled(combined_block, len(reach) * Q.size**2)(cache.rows, slots, Q, reach * w)
             tolerance, most = VIOLATION_SHARE * violation, STEPS_PER_ENTRY * Q.size
-            pairs(K, *parts[:, Q], new, g[Q], tolerance, most)
+            compiled(pairs, 3 * K.shape[0] * most)(K, *parts[:, Q], new, g[Q], tolerance, most)
             moved = np.flatnonzero(new != a[Q])
+            add = compiled(add_rows, images.size * (moved.size + 3) // 4)
             add(cache.rows, slots[moved], (new - a[Q])[moved], images)
             a[Q] = new
             s = reach * (images @ a)

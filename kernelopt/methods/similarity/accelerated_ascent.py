@@ -67,6 +67,11 @@ class State(NamedTuple):
         return cls(alpha, np.zeros(n), gamma, *numbers, pairs, np.zeros(3), np.zeros(3, dtype=np.intp))
 
 
+def passes_of_a_step(data: ProblemData) -> float:
+    """Return about the passes of innermost loops in one step, or in one call of `evaluate`."""
+    return SETTINGS.passes_per_eigenvalue * data.spectra.size
+
+
 def prepare_start(data: ProblemData, weights: Array, tol: float, state: State) -> None:
     """Rescale the first alpha, and estimate the first Lipschitz constant L.
 
@@ -77,7 +82,8 @@ def prepare_start(data: ProblemData, weights: Array, tol: float, state: State) -
     """
     alpha, f = state.alpha, state.predictor
     for _ in range(SETTINGS.rounds):
-        evaluate(alpha, data, weights, SETTINGS.gamma_accuracy * tol, state)
+        at = compiled(evaluate, passes_of_a_step(data))
+        at(alpha, data, weights, SETTINGS.gamma_accuracy * tol, state)
         square, form = float(alpha @ alpha), float(f @ alpha)
         state.warm[0] = form / square if square > 0 and form > 0 else 1.0
         inner, curved = float(data.linear @ alpha), form + float(data.curvature @ alpha**2)
@@ -86,7 +92,6 @@ def prepare_start(data: ProblemData, weights: Array, tol: float, state: State) -
         alpha *= inner / curved
 
 
-@compiled
 def maximize(data: ProblemData, weights: Array, tol: float, steps: int, state: State) -> tuple[float, float]:
     """Ascend until the gap of `inner_gap` is at most `tol` or rounding, or `steps` steps are done.
 
@@ -126,7 +131,6 @@ def maximize(data: ProblemData, weights: Array, tol: float, steps: int, state: S
     return np.nan, np.inf  # no step was asked for
 
 
-@compiled
 def evaluate(alpha: Array, data: ProblemData, weights: Array, tol: float, state: State) -> float:
     """Return d(alpha) with gamma optimal to `tol`, and fill in the fields of `state` that belong to it.
 
@@ -151,7 +155,6 @@ def evaluate(alpha: Array, data: ProblemData, weights: Array, tol: float, state:
     return value
 
 
-@compiled
 def term(i: int, rotated: Array, image: Array, weight: float, data: ProblemData, state: State) -> float:
     """Return the i-th term of d at this gamma, W_i |K_i - B_i|^2 - z'K_i z / (2 gamma_i).
 
@@ -168,7 +171,6 @@ def term(i: int, rotated: Array, image: Array, weight: float, data: ProblemData,
     return float(weight * state.distances[i] - state.forms[i] / (2 * state.gamma[i]))
 
 
-@compiled
 def inner_gap(loss: float, data: ProblemData, slack: float, state: State) -> float:
     """Return the duality gap of alpha and gamma for the present kernels; `loss` is l(alpha).
 
@@ -187,7 +189,6 @@ def inner_gap(loss: float, data: ProblemData, slack: float, state: State) -> flo
     return float(primal + (norms / state.gamma).max() / 2 - (loss - norms.sum() / 2))
 
 
-@compiled
 def rejected(
     lipschitz: float, point: Array, candidate: Array, increase: float, f: Array, f_candidate: Array
 ) -> bool:
@@ -202,7 +203,6 @@ def rejected(
     return bool(increase + np.dot(f, step) + bound < 0 and np.dot(f_candidate - f, step) > bound)
 
 
-@compiled
 def proximal_step(point: Array, f: Array, data: ProblemData, state: State) -> Array:
     """Return the maximiser of l(a) - f'a - L/2 |a - point|^2 over the dual domain.
 

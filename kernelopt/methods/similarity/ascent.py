@@ -1,7 +1,4 @@
-"""The joint dual of a learner and of kernels near given matrices, from one decomposition of each matrix.
-
-This module imports numba, which is slow to import: other modules import it where a call needs it.
-"""
+"""The joint dual of a learner and of kernels near given matrices, from one decomposition of each matrix."""
 
 from __future__ import annotations
 
@@ -17,9 +14,11 @@ from kernelopt.methods.similarity.accelerated_ascent import (
     ProblemData,
     State,
     maximize,
+    passes_of_a_step,
     prepare_start,
 )
 from kernelopt.methods.similarity.settings import SETTINGS
+from kernelopt.numerics.compiling import affordable, compiled
 from kernelopt.numerics.decompositions import eigenpairs
 from kernelopt.running import check, running_call
 from kernelopt.structure.nearness import Nearness
@@ -108,8 +107,15 @@ class Ascent:
         def ascend() -> tuple[float, float]:
             if self.state.warm[0] == 0:
                 prepare_start(self.data, weights, tol, self.state)
-            found: tuple[float, float] = maximize(self.data, weights, tol, steps, self.state)
-            return found
+            passes, left = passes_of_a_step(self.data), steps
+            while True:
+                now, before = affordable(maximize, left, passes), counts[0]
+                found: tuple[float, float] = compiled(maximize, passes * now)(
+                    self.data, weights, tol, now, self.state
+                )
+                left -= now
+                if left == 0 or found[1] <= tol or counts[0] - before < now or counts[2] > 0:
+                    return found
 
         check()
         if running_call() is None or steps * self.data.bases.size < SETTINGS.short_work:

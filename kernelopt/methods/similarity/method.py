@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from kernelopt.fidelities import Proximal, Radial
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost, Method, Outcome
 from kernelopt.methods.results import closed_certificate
+from kernelopt.methods.similarity.schemes import Iterate, admm_iterates, reweighted_iterates
 from kernelopt.methods.similarity.settings import SETTINGS
 from kernelopt.methods.sizing import CLOSED_SECONDS
 from kernelopt.numerics.decompositions import SECONDS, semidefinite_beyond
@@ -21,9 +22,6 @@ from kernelopt.structure.nearness import Block, Nearness, read_nearness
 from kernelopt.structure.structure import Structure, every_multiplier
 from kernelopt.validation import Array, whole
 from kernelopt.witnesses.near import NearWitness
-
-if TYPE_CHECKING:
-    from kernelopt.methods.similarity.schemes import Iterate
 
 REMEDY = "Try method='exact' if it fits, or accept the bounds."
 
@@ -97,11 +95,9 @@ class FirstOrderDual(Method):
         )
 
     def run(self, match: Nearness, control: Control) -> Outcome | None:
-        from kernelopt.methods.similarity import schemes  # not at the top: it imports numba
-
         best: Iterate | None = None
         radial = isinstance(match.fidelity, Radial)
-        iterates: Any = schemes.reweighted_iterates if radial else schemes.admm_iterates
+        iterates: Any = reweighted_iterates if radial else admm_iterates
         with control:
             runs = iterates(match, control, match.fidelity)
             for _, iterate in zip(control.counted(self.max_iterations), runs, strict=False):

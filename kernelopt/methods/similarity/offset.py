@@ -10,18 +10,16 @@ intercept b: if `linear` is the linear coefficient of l less the predictions f, 
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
-from kernelopt.numerics.compiling import compiled
+from kernelopt.numerics.compiling import any_order
 from kernelopt.validation import Array
 
 EPS = float(np.finfo(float).eps)
 MAX_ITERATIONS = 200  # a safeguard: the search ends earlier, at a small g' or an empty bracket
 
 
-@partial(compiled, any_order=True)
+@any_order
 def box_maximum(
     nu: float, linear: Array, curvature: Array, lower: Array, upper: Array
 ) -> tuple[float, float, float, float]:
@@ -48,7 +46,6 @@ def box_maximum(
     return value, total, rate, size
 
 
-@compiled
 def minimize_offset(
     linear: Array, curvature: Array, lower: Array, upper: Array, start: float, slack: float
 ) -> tuple[float, float]:
@@ -90,7 +87,6 @@ def minimize_offset(
     return best, lowest
 
 
-@compiled
 def box_maximiser(
     nu: float, linear: Array, curvature: Array, lower: Array, upper: Array, balanced: bool, out: Array
 ) -> None:

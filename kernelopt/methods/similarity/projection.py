@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelopt.methods.similarity.secular import secular_eigenvector, secular_root, separated
-from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array
 
 
@@ -32,7 +31,6 @@ class Eigenpairs(NamedTuple):
         return cls(np.empty((*shape, shape[-1])), np.ones(shape), np.zeros(shape))
 
 
-@compiled
 def project(
     spectrum: Array, u: Array, c: float, total: float, pairs: Eigenpairs, out: Array
 ) -> tuple[float, float, float, float]:
@@ -84,14 +82,12 @@ def project(
     return form, distance, square, top - height
 
 
-@compiled
 def above(mu: Array, top: float, height: float, total: float) -> Array:
     """Return (mu - theta)_+ for theta = top - height, scaled to the sum `total` unless that is nan."""
     weights = np.maximum(height - (top - mu), 0.0)
     return weights * (total / weights.sum()) if total > 0 else weights
 
 
-@compiled
 def project_diagonal(
     spectrum: Array, u: Array, c: float, total: float, pairs: Eigenpairs, out: Array
 ) -> tuple[float, float, float, float]:

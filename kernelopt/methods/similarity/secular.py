@@ -10,18 +10,15 @@ v_k = z_k / (d_k - mu). The roots are found as by LAPACK's dlaed4.
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
-from kernelopt.numerics.compiling import compiled
+from kernelopt.numerics.compiling import any_order, compiled_as
 from kernelopt.validation import Array
 
 EPS = float(np.finfo(float).eps)
 MAX_ITERATIONS = 200  # a safeguard: the iteration ends earlier, at a small step or an empty bracket
 
 
-@compiled
 def separated(spectrum: Array, s: Array) -> tuple[Array, Array]:
     """Return poles and a vector for which diag(poles) + s s' needs no deflation.
 
@@ -39,12 +36,9 @@ def separated(spectrum: Array, s: Array) -> tuple[Array, Array]:
     return poles, s
 
 
-@partial(compiled, any_order=True)
-def secular_sums(gaps: Array, squares: Array, eta: float, split: int) -> tuple[float, float, float, float]:
-    """Return psi, psi', phi, phi' at eta, the two parts of sum_k squares_k / (gaps_k - eta).
-
-    psi is the sum over k < split, phi the sum over k >= split.
-    """
+@any_order
+def secular_loop(gaps: Array, squares: Array, eta: float, split: int) -> tuple[float, float, float, float]:
+    """Return the results of `secular_sums`."""
     psi, psi_slope, phi, phi_slope = 0.0, 0.0, 0.0, 0.0
     for k in range(split):
         t = 1 / (gaps[k] - eta)
@@ -59,7 +53,18 @@ def secular_sums(gaps: Array, squares: Array, eta: float, split: int) -> tuple[f
     return psi, psi_slope, phi, phi_slope
 
 
-@compiled
+@compiled_as(secular_loop)
+def secular_sums(gaps: Array, squares: Array, eta: float, split: int) -> tuple[float, float, float, float]:
+    """Return psi, psi', phi, phi' at eta, the two parts of sum_k squares_k / (gaps_k - eta).
+
+    psi is the sum over k < split, phi the sum over k >= split.
+    """
+    t = 1 / (gaps - eta)
+    s = squares * t
+    psi, phi = s[:split].sum(), s[split:].sum()
+    return psi, np.dot(s[:split], t[:split]), phi, np.dot(s[split:], t[split:])
+
+
 def secular_root(j: int, poles: Array, squares: Array, rho: float, gaps: Array) -> tuple[int, float]:
     """Return the j-th root mu (ascending) of f(mu) = 1/rho + sum_k squares_k / (poles_k - mu).
 
@@ -105,7 +110,6 @@ def secular_root(j: int, poles: Array, squares: Array, rho: float, gaps: Array) 
     return j, eta
 
 
-@compiled
 def rational_step(f: float, psi_slope: float, phi_slope: float, a: float, b: float, last: bool) -> float:
     """Return the root x of r + s / (a - x) + t / (b - x) that lies between the poles a and b.
 
@@ -124,14 +128,11 @@ def rational_step(f: float, psi_slope: float, phi_slope: float, a: float, b: flo
     return float(2 * constant / (linear + discriminant_root))
 
 
-@partial(compiled, any_order=True)
-def secular_eigenvector(
+@any_order
+def eigenvector_loop(
     gaps: Array, eta: float, z: Array, poles: Array, u: Array, row: Array
 ) -> tuple[float, float, float]:
-    """Set row = v with v_k = z_k / (gaps_k - eta), the eigenvector of a root.
-
-    Returns |v|^2, v' diag(poles) v and u'v.
-    """
+    """Return the results of `secular_eigenvector`."""
     square, form, product = 0.0, 0.0, 0.0
     for k in range(gaps.size):
         t = z[k] / (gaps[k] - eta)
@@ -140,3 +141,15 @@ def secular_eigenvector(
         form += poles[k] * t * t
         product += u[k] * t
     return square, form, product
+
+
+@compiled_as(eigenvector_loop)
+def secular_eigenvector(
+    gaps: Array, eta: float, z: Array, poles: Array, u: Array, row: Array
+) -> tuple[float, float, float]:
+    """Set row = v with v_k = z_k / (gaps_k - eta), the eigenvector of a root.
+
+    Returns |v|^2, v' diag(poles) v and u'v.
+    """
+    row[:] = z / (gaps - eta)
+    return np.dot(row, row), np.dot(row, poles * row), np.dot(u, row)

@@ -45,6 +45,7 @@ class Settings(NamedTuple):
     # The inner problem.
     # Steps times entries of the kernels, that take some hundredths of a second: no thread
     short_work: float = 1e7
+    passes_per_eigenvalue: float = 250.0  # of an innermost loop, in one step: measured by Python
     join_seconds: float = 0.5  # that a stopped ascent has to finish its step, so that its point can be used
     start_fraction: float = 0.05  # of the maximiser of l on its box: kernels keep alpha smaller, often by far
     # Of |B|^2: a smaller |K - B|^2, as a difference of sums, has lost about six digits

@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 
 from kernelopt.methods.similarity.settings import SETTINGS
-from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array
 
 # The arrays last, below, above and levels: what is known of the optimal gamma and of the common level. The
@@ -21,13 +20,11 @@ from kernelopt.validation import Array
 GammaBracket = tuple[Array, Array, Array, Array]
 
 
-@compiled
 def empty_bracket(m: int) -> GammaBracket:
     """Return last, below, above and levels before any point is evaluated."""
     return np.full((2, m), np.nan), np.zeros(m), np.ones(m), np.array([0.0, np.inf])
 
 
-@compiled
 def gamma_is_optimal(gamma: Array, forms: Array, tol: float) -> bool:
     """Whether d(gamma) is within `tol` of its maximum over gamma, and within 1e-3 of sum_i q_i / (2 gamma_i).
 
@@ -39,7 +36,6 @@ def gamma_is_optimal(gamma: Array, forms: Array, tol: float) -> bool:
     return gamma.size == 1 or slopes.max() - now <= min(tol, SETTINGS.relative_gap * now)
 
 
-@compiled
 def update_gamma(gamma: Array, forms: Array, elasticities: Array, bracket: GammaBracket) -> None:
     """Replace gamma by the next estimate of the point with equal norms sqrt(q_i) / gamma_i.
 

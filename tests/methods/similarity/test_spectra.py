@@ -10,7 +10,8 @@ import pytest
 import kernelopt as ko
 from kernelopt.methods.similarity.offset import box_maximiser, minimize_offset
 from kernelopt.methods.similarity.projection import Eigenpairs, project, project_diagonal
-from kernelopt.methods.similarity.secular import secular_eigenvector, secular_root
+from kernelopt.methods.similarity.secular import eigenvector_loop, secular_eigenvector, secular_root
+from kernelopt.numerics.compiling import compiled
 from kernelopt.numerics.norms import on_simplex
 from tests.every import every
 from tests.problems import labels, sample_weights, targets
@@ -56,6 +57,11 @@ MATRICES = {  # of n and rng: B and z
 }
 
 
+FORMS = {"Python": lambda loop: loop, "machine code": compiled}
+forms = every("form", FORMS)
+EIGENVECTORS = {"Python": secular_eigenvector, "machine code": eigenvector_loop}
+
+
 class Values(NamedTuple):
     """Numbers of a projection K of M = B + c z z': z'Kz, |K - B|_F^2, |K|_F^2 and theta."""
 
@@ -72,18 +78,18 @@ def dense(B, z, c, total):
     return spectral(V, kept), shift
 
 
-def projected(B, z, c, total):
+def projected(B, z, c, total, form):
     """The same by the change of the decomposition of B: K, K z and what is known of K."""
     spectrum, Q = np.linalg.eigh((B + B.T) / 2)
     pairs, out = Eigenpairs.empty(z.size), np.empty(z.size)
-    values = project(spectrum, Q.T @ z, c, np.nan if total is None else total, pairs, out)
+    values = FORMS[form](project)(spectrum, Q.T @ z, c, np.nan if total is None else total, pairs, out)
     rank = np.count_nonzero(pairs.weights)
     rows = pairs.vectors[:rank] @ Q.T
     return (rows.T * (pairs.weights / pairs.squares)[:rank]) @ rows, Q @ out, Values(*values)
 
 
-def check_projection(B, z, c, total):
-    K, image_of_z, values = projected(B, z, c, total)
+def check_projection(B, z, c, total, form):
+    K, image_of_z, values = projected(B, z, c, total, form)
     exact, shift = dense(B, z, c, total)
     reach = np.linalg.norm(B, 2) + c * (z @ z)
     # Both start from eigenvalues that are known to rounding in the largest: it is magnified where K is less.
@@ -101,39 +107,44 @@ def check_projection(B, z, c, total):
     assert np.linalg.eigvalsh(K)[0] >= -1e-14 * size * z.size
 
 
+@forms
 @pytest.mark.parametrize("total", TOTALS)
 @every("kind", MATRICES)
-def test_the_projection_is_that_of_a_full_decomposition(kind, total):
+def test_the_projection_is_that_of_a_full_decomposition(kind, total, form):
     rng = np.random.default_rng(0)
     for n in SIZES:
         for c in CHANGES:
             B, z = MATRICES[kind](n, rng)
-            check_projection(B, z, c, total)
+            check_projection(B, z, c, total, form)
 
 
-def test_the_projection_of_equal_and_of_deflated_eigenvalues():
+@forms
+def test_the_projection_of_equal_and_of_deflated_eigenvalues(form):
     B = np.kron(np.eye(10), np.ones((20, 20)))  # 10 eigenvalues of 20 and 190 of 0, and its trace is 200
     for total in (200.0, 20.0, None):
-        check_projection(B, np.random.default_rng(1).normal(size=200), 0.01, total)
+        check_projection(B, np.random.default_rng(1).normal(size=200), 0.01, total, form)
     # u_0 u_2 (b_2 - b_0) is rounding beside u_2^2, so that b_0 is done after b_1, which is larger. With a
     # trace of 3.78, theta is between them.
     B, z = np.diag([0.3, 0.35, 0.4, 2.0]), np.array([1e-14, 0.0, 1.0, 1.0])
     for total in (3.0, 3.78, None):
-        check_projection(B, z, 1.0, total)
+        check_projection(B, z, 1.0, total, form)
 
 
-def test_values_keep_their_accuracy_where_the_change_is_large():
+@forms
+def test_values_keep_their_accuracy_where_the_change_is_large(form):
     # Worked out by hand: with z = e_1 and c = 1e12, K = total e_1 e_1', theta = lambda + c - total.
     B, z = np.diag([2.0, 1.0, -1.0]), np.array([1.0, 0.0, 0.0])
-    _, image_of_z, values = projected(B, z, 1e12, 3.0)
+    _, image_of_z, values = projected(B, z, 1e12, 3.0, form)
     assert image_of_z == pytest.approx([3, 0, 0], abs=1e-14)
     assert values.form == pytest.approx(3, rel=1e-14)
     assert values.distance == pytest.approx(3, rel=1e-12)  # (3 - 2)^2 + 1 + 1
     assert values.shift == pytest.approx(1e12 - 1, rel=1e-14)
 
 
+@forms
 @pytest.mark.parametrize("rho", [1e-6, 1e-2, 1.0, 1e4])
-def test_roots_give_orthogonal_eigenvectors_even_between_close_poles(rho):
+def test_roots_give_orthogonal_eigenvectors_even_between_close_poles(rho, form):
+    root_of, eigenvector = FORMS[form](secular_root), FORMS[form](EIGENVECTORS[form])
     rng = np.random.default_rng(2)
     for poles in (
         np.sort(rng.normal(size=60)),
@@ -147,24 +158,26 @@ def test_roots_give_orthogonal_eigenvectors_even_between_close_poles(rho):
         z /= np.linalg.norm(z)
         gaps, rows, mu = np.empty(n), np.empty((n, n)), np.empty(n)
         for j in range(n):
-            origin, eta = secular_root(j, poles, z * z, rho, gaps)
+            origin, eta = root_of(j, poles, z * z, rho, gaps)
             mu[j] = poles[origin] + eta
-            square, form, _ = secular_eigenvector(gaps, eta, z, poles, z, rows[j])
+            square, quadratic, _ = eigenvector(gaps, eta, z, poles, z, rows[j])
             rows[j] /= np.sqrt(square)
-            assert form / square == pytest.approx((rows[j] ** 2) @ poles, rel=1e-12)
+            assert quadratic / square == pytest.approx((rows[j] ** 2) @ poles, rel=1e-12)
         M = np.diag(poles) + rho * np.outer(z, z)
         assert rows @ rows.T == pytest.approx(np.eye(n), abs=1e-13)
         assert (rows.T * mu) @ rows == pytest.approx(M, abs=1e-14 * n * np.abs(M).max())
 
 
+@forms
 @pytest.mark.parametrize("total", TOTALS)
-def test_the_diagonal_projection_is_that_on_the_simplex(total):
+def test_the_diagonal_projection_is_that_on_the_simplex(total, form):
     rng = np.random.default_rng(3)
     for n in SIZES:
         for c in CHANGES:
             spectrum, u = rng.normal(size=n), rng.normal(size=n)
             pairs, out = Eigenpairs.empty(n), np.empty(n)
-            values = Values(*project_diagonal(spectrum, u, c, np.nan if total is None else total, pairs, out))
+            loop, trace = FORMS[form](project_diagonal), np.nan if total is None else total
+            values = Values(*loop(spectrum, u, c, trace, pairs, out))
             mu, shift = on_simplex(spectrum + c * u * u, total)
             tol = 1e-13 * (1 + c * (u @ u))
             assert pairs.weights == pytest.approx(mu, abs=tol)
@@ -203,8 +216,10 @@ def outcomes(name, n, seed=0):
     return (targets if name == "squared" else labels)(n, seed)
 
 
+@forms
 @losses
-def test_the_offset_is_the_best_intercept_and_the_price_of_a_projection(name):
+def test_the_offset_is_the_best_intercept_and_the_price_of_a_projection(name, form):
+    offset, maximiser = FORMS[form](minimize_offset), FORMS[form](box_maximiser)
     rng = np.random.default_rng(5)
     for n in (2, 7, 60):
         y, loss, one, out = outcomes(name, n), LOSSES[name](sample_weights(n)), np.ones(n), np.empty(n)
@@ -213,13 +228,11 @@ def test_the_offset_is_the_best_intercept_and_the_price_of_a_projection(name):
             f = scale * rng.normal(size=n)
             best = loss.value(f + loss.intercept(f, y), y)
             for slack, start in ((0.0, 0.0), (1e-3 * best, 5.0)):
-                b, value = minimize_offset(
-                    curve.linear - f, curve.curvature, curve.lower, curve.upper, start, slack
-                )
+                b, value = offset(curve.linear - f, curve.curvature, curve.lower, curve.upper, start, slack)
                 assert value == pytest.approx(loss.value(f + b, y), rel=1e-12, abs=1e-12)
                 assert best - 1e-12 * (1 + best) <= value <= best + slack + 1e-12 * (1 + best)
             for shift in (0.0, 1e6):  # of all entries, which the price takes back
-                nu, _ = minimize_offset(f + shift, one, curve.lower, curve.upper, 0.0, -1.0)
-                box_maximiser(nu, f + shift, one, curve.lower, curve.upper, True, out)
+                nu, _ = offset(f + shift, one, curve.lower, curve.upper, 0.0, -1.0)
+                maximiser(nu, f + shift, one, curve.lower, curve.upper, True, out)
                 assert out == pytest.approx(loss.project(f, y, bias=True), abs=1e-12 * scale + 1e-15 * shift)
                 assert abs(out.sum()) <= 1e-14 * np.abs(out).sum()
