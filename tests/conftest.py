@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import os
 import signal
 from importlib.util import find_spec
@@ -14,7 +15,10 @@ import pytest
 from hypothesis import settings
 
 from kernelopt import running
+from kernelopt.numerics import compiling
 from tests.arrays import compare_arrays_at_once
+
+compiling.IMPORT = -math.inf  # all loops are machine code from the first call on: tests compare bits of calls
 
 collect_ignore = ["outside"]  # a package of its own, which is imported as one that is installed
 

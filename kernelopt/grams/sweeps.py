@@ -174,7 +174,7 @@ class Placed:
         for start in range(self.features, X.shape[1], self.features):
             part = slice(start, start + self.features)
             P += X[:, part] @ Z[:, part].T
-        compiled(to_distances)(P, squares, others)
+        compiled(to_distances, P.size)(P, squares, others)
         return P
 
 
@@ -226,7 +226,7 @@ def predictions(X: Floats, numbers: Index, payload: Predictions) -> Array:
 def table_sums(D: Single, own: Index, payload: Predictions) -> Array:
     """Return the sums over the columns of distances; `own` has the column of each row that is its own."""
     K = np.empty(D.shape)
-    compiled(look_up)(D.view(np.int32), payload.base, payload.value, payload.slope, K)
+    compiled(look_up, 2 * D.size)(D.view(np.int32), payload.base, payload.value, payload.slope, K)
     same = np.flatnonzero(own >= 0)
     K[same, own[same]] = payload.own
     return np.asarray(K @ payload.c)
