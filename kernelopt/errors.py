@@ -60,8 +60,10 @@ class TimeLimitError(SolverError):
 class InfeasibleError(KerneloptError):
     """A problem has no feasible point.
 
-    Attributes
+    Parameters
     ----------
+    message : str
+        What conflicts, and by how much.
     proof : dict or None
         The numbers that show it, to be checked without a solver; the message says how. Where there is a
         proof, ``proof["certificate"].save(path)`` writes it to a file, or says why it cannot be shown in

@@ -84,12 +84,12 @@ class Control(Call):
         The relative gap at which a method stops.
     time_limit : float > 0, optional
         Seconds of the call.
-    callback : function of (seconds, lower, upper), optional
-        Called at each report. StopIteration in it ends the call.
+    callback : function of a dict, optional
+        Called at each report, as for `kernelopt.solve`.
     verbose : bool, default False
-        Whether the progress is printed.
+        Whether each report is printed.
     memory : float > 0, optional
-        Bytes that the call may use.
+        Bytes, as for `kernelopt.solve`.
 
     Attributes
     ----------

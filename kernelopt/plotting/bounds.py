@@ -32,18 +32,32 @@ def plot_bounds(solutions: Any, references: Mapping[str, float] | None = None, a
     Parameters
     ----------
     solutions : Solution, fitted estimator, what `kernelopt.load` returns, list of them, or dict from label
+        The results to compare; the keys of a dict are their labels.
     references : dict from label to value, optional
         Values to compare with, such as the value of the best single kernel. They are drawn as vertical lines.
     ax : matplotlib axes, optional
+        Where to draw; by default a new figure.
 
     Returns
     -------
     matplotlib axes
+        What was drawn on.
 
     Raises
     ------
     InputError
         If there is no solution, or a reference is no finite number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelopt as ko
+    >>> from formulations import lp_norm
+    >>> K = [np.eye(2), np.array([[1.0, -1], [-1, 1]])]
+    >>> solution = lp_norm.primal(K, [1, -1]).solve("exact")
+    >>> ax = ko.plotting.plot_bounds({"exact": solution})
+    >>> [text.get_text() for text in ax.get_yticklabels()]
+    ['exact']
     """
     found = {label: each.solution for label, each in drawn_solutions(solutions, "plot_bounds").items()}
     lines = {} if references is None else as_references(references)
@@ -116,15 +130,28 @@ def plot_history(solutions: Any, *, gap: bool | None = None, ax: Any = None) -> 
         Whether to draw the relative gap on a logarithmic axis instead of the two bounds. By default it is
         drawn if there are several solutions, whose bounds would lie on top of each other.
     ax : matplotlib axes, optional
+        Where to draw; by default a new figure.
 
     Returns
     -------
     matplotlib axes
+        What was drawn on.
 
     Raises
     ------
     InputError
         If there is no solution, or one without any finite bound (with `gap`, without any finite gap).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelopt as ko
+    >>> from formulations import lp_norm
+    >>> K = [np.eye(2), np.array([[1.0, -1], [-1, 1]])]
+    >>> solution = lp_norm.primal(K, [1, -1]).solve("exact")
+    >>> ax = ko.plotting.plot_history(solution)
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('seconds', 'value')
     """
     read = drawn_solutions(solutions, "plot_history")
     gap = len(read) > 1 if gap is None else boolean(gap, "gap")

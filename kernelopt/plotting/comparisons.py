@@ -41,15 +41,24 @@ def plot_comparisons(
     names : sequence of N str, optional
         Names of the points; by default their numbers.
     ax : matplotlib axes, optional
+        Where to draw; by default a new figure.
 
     Returns
     -------
     matplotlib axes
+        What was drawn on.
 
     Raises
     ------
     InputError
         If there are more pairs, fewer names than points, or the triplets are wrong.
+
+    Examples
+    --------
+    >>> import kernelopt as ko
+    >>> ax = ko.plotting.plot_comparisons([[0, 1, 2], [1, 2, 0]])
+    >>> ax.get_title()
+    'Comparisons of 3 pairs, no contradiction'
     """
     compared = compared if isinstance(compared, Comparisons) else comparisons(compared)
     graph = compared.graph

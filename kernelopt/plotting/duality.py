@@ -45,15 +45,28 @@ def plot_duality(
     points : int >= 2, default 41
         Points of each segment.
     ax : matplotlib axes, optional
+        Where to draw; by default a new figure.
 
     Returns
     -------
     matplotlib axes
+        What was drawn on.
 
     Raises
     ------
     InputError
         If the problem has no risk or several, or the path fewer than two corners or ones of another length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelopt as ko
+    >>> from formulations import lp_norm
+    >>> K = [np.eye(2), np.array([[1.0, -1], [-1, 1]])]
+    >>> solution = lp_norm.primal(K, [1, -1]).solve("exact")
+    >>> ax = ko.plotting.plot_duality(solution.problem, [np.zeros(2), solution.alpha], points=5)
+    >>> [line.get_label() for line in ax.lines]
+    ['primal at the best response', 'dual']
     """
     dual, points = dualize(problem), whole(points, "points", 2)
     swept, structure = dual.swept, dual.swept.structure

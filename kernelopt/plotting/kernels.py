@@ -58,6 +58,7 @@ def plot_kernels(
     Returns
     -------
     matplotlib axes
+        The frame of the heat maps.
 
     Raises
     ------
@@ -71,6 +72,17 @@ def plot_kernels(
     alone. Where the percentiles are nearer to each other than a twentieth of the median absolute diagonal
     entry, the upper limit of the colours is moved up to that distance: errors of rounding would fill the
     colours of a kernel close to the identity.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelopt as ko
+    >>> from formulations import lp_norm
+    >>> K = [np.eye(2), np.array([[1.0, -1], [-1, 1]])]
+    >>> solution = lp_norm.primal(K, [1, -1]).solve("exact")
+    >>> ax = ko.plotting.plot_kernels(solution)
+    >>> len(ax.child_axes)  # the learned kernel and two base kernels
+    3
     """
     machine = machine_of(solution)
     panels, m = panels_of(machine, whole(most, "most"), names)

@@ -35,16 +35,30 @@ def plot_kkt(table: KKT, tol: float = DEFAULT_TOL, ax: Any = None) -> Any:
     table : KKT
         The result of `kernelopt.kkt_table(solution)`.
     tol : float > 0, default kernelopt.extend.DEFAULT_TOL
+        The relative residual up to which a condition counts as met.
     ax : matplotlib axes, optional
+        Where to draw; by default a new figure.
 
     Returns
     -------
     matplotlib axes
+        What was drawn on.
 
     Raises
     ------
     InputError
         If `table` is no such table, and of class ParameterError if `tol` is no positive number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelopt as ko
+    >>> from formulations import lp_norm
+    >>> K = [np.eye(2), np.array([[1.0, -1], [-1, 1]])]
+    >>> solution = lp_norm.primal(K, [1, -1]).solve("exact")
+    >>> ax = ko.plotting.plot_kkt(ko.kkt_table(solution))
+    >>> ax.get_xlabel()
+    'relative residual (dashed line: tolerance 1e-05)'
     """
     tol, rows = positive(tol, "tol"), checked(table).conditions
     ax = new_axes(ax, rows=len(rows))

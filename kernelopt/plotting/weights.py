@@ -48,16 +48,31 @@ def plot_weights(solutions: Any, names: Sequence[str] | None = None, ax: Any = N
     names : sequence of str, optional
         Names of the m kernels; by default those that all the solutions have in common, else numbers.
     ax : matplotlib axes, optional
+        Where to draw; by default a new figure.
 
     Returns
     -------
     matplotlib axes
+        What was drawn on.
 
     Raises
     ------
     InputError
         If there is no solution, if a solution has no weights or several arrays of them, or if the numbers of
         weights differ from each other or from the number of names.
+
+    Examples
+    --------
+    The weights are (1, 2) / sqrt(5), in the ratio of y'K_m y:
+
+    >>> import numpy as np
+    >>> import kernelopt as ko
+    >>> from formulations import lp_norm
+    >>> K = [np.eye(2), np.array([[1.0, -1], [-1, 1]])]
+    >>> solution = lp_norm.primal(K, [1, -1]).solve("exact")
+    >>> ax = ko.plotting.plot_weights(solution)
+    >>> [f"{bar.get_width():.2f}" for bar in ax.patches]
+    ['0.45', '0.89']
     """
     read = drawn_solutions(solutions, "plot_weights", machines=True)
     rows = {label: weight_row(label, each) for label, each in read.items()}

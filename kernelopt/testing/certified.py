@@ -22,6 +22,7 @@ def assert_certified(problem_or_solution: Any, rtol: float = 1e-6) -> Certificat
         For a problem or a formulation the current values of the variables are certified, whichever solver
         they come from. The value that a problem or a solution claims must lie between the bounds.
     rtol : float > 0, default 1e-6
+        The largest relative gap that is allowed.
 
     Returns
     -------

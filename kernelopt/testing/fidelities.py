@@ -44,7 +44,9 @@ def check_fidelity(fidelity: Fidelity, *, seed: int = 0) -> Findings:
     Parameters
     ----------
     fidelity : Fidelity
+        What is checked.
     seed : int, default 0
+        Of the random matrices.
 
     Returns
     -------

@@ -42,6 +42,7 @@ def check_formulation(
     Parameters
     ----------
     entry : Entry
+        Its record, as in the catalogue.
     seeds : sequence of int, default (0, 1, 2)
         The seeds of the examples.
     rtol : float > 0, default 1e-5
@@ -60,6 +61,14 @@ def check_formulation(
         With every statement that fails.
     ParameterError
         If it is not given an `Entry`.
+
+    Examples
+    --------
+    >>> import kernelopt as ko
+    >>> from kernelopt.testing import check_formulation
+    >>> entry = ko.catalogue()["lp_norm.primal"]
+    >>> len(check_formulation(entry, seeds=[0], methods=False).stated)
+    16
     """
     cure = "Make one: extend.Entry('package.builder', builder, 'labels', example); example(rng) returns a "
     require(entry, Entry, "check_formulation", f"{cure}Formulation.")

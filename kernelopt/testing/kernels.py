@@ -40,9 +40,11 @@ def check_kernel(kernel: Kernel, X: Any = None, *, seed: int = 0) -> Findings:
     Parameters
     ----------
     kernel : Kernel
+        What is checked.
     X : array of shape (points, columns), or strings for a kernel of strings, at least four points, optional
         By default twelve normal points with three columns, the last point equal to the first.
     seed : int, default 0
+        Of the random points.
 
     Returns
     -------

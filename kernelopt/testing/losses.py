@@ -47,9 +47,11 @@ def check_loss(loss: Loss, y: Any = None, *, seed: int = 0) -> Findings:
     Parameters
     ----------
     loss : Loss
+        What is checked.
     y : array of shape (n,), optional
         Labels or targets; by default eight, of the loss's kind.
     seed : int, default 0
+        Of the random predictions and dual variables.
 
     Returns
     -------

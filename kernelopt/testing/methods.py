@@ -42,13 +42,16 @@ def check_method(
     entries : sequence of Entry, optional
         By default the catalogue.
     gap : float > 0, default 1e-5
+        The largest certified gap that is allowed.
     seed : int, default 0
+        Of the planted problems.
     knobs : dict, optional
         Options of `Entry.planted`.
 
     Returns
     -------
     Findings
+        `print` lists the statements that hold.
 
     Raises
     ------
@@ -56,6 +59,13 @@ def check_method(
         With every statement that fails. Also if the method takes none of the problems.
     MethodError
         If there is no such method.
+
+    Examples
+    --------
+    >>> import kernelopt as ko
+    >>> from kernelopt.testing import check_method
+    >>> len(check_method("exact", [ko.catalogue()["lp_norm.primal"]]).stated)
+    6
     """
     chosen = method if isinstance(method, Method) else named(method)
     findings, accepted = Findings(chosen.name), False

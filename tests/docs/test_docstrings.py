@@ -12,7 +12,13 @@ from numpydoc.validate import validate
 
 import kernelopt as ko
 
-MODULES = ("kernelopt.estimators", "kernelopt.extend")
+MODULES = (
+    "kernelopt.estimators",
+    "kernelopt.extend",
+    "kernelopt.testing",
+    "kernelopt.errors",
+    "kernelopt.plotting",
+)
 REQUIRED = {"GL08", "PR01", "PR02", "PR03", "PR04", "PR07", "RT03", "YD01"}
 REQUIRED |= {"SS01", "SS02", "SS03", "SS04", "SS05", "SS06"}
 EXAMPLES = {"EX01"}  # of functions
@@ -23,7 +29,9 @@ def public():
     found = {f"the catalogue: {entry.name}": entry.build for entry in ko.catalogue().values()}
     for path in MODULES:
         module = import_module(path)
-        names = getattr(module, "__all__", None) or [name for name in vars(module) if name[0] != "_"]
+        names = getattr(module, "__all__", None) or [
+            n for n, item in vars(module).items() if inspect.isclass(item)
+        ]
         found |= {f"{path}.{name}": getattr(module, name) for name in names}
     ours = ("kernelopt.", "formulations.")
     kept = {name: item for name, item in found.items() if inspect.isclass(item) or inspect.isfunction(item)}
