@@ -1,11 +1,22 @@
-"""How pytest imports the modules whose examples it runs."""
+"""How pytest imports the modules whose examples it runs, and what it does after each of them."""
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def figures_are_closed():
+    """Close what an example has drawn: pyplot warns of many open figures."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 def pytest_collect_file(file_path):

@@ -262,6 +262,13 @@ def catalogue() -> dict[str, Entry]:
     PackageWarning
         If a package cannot be imported, has no such list, or uses a name of another package. Its entries
         with this defect are left out.
+
+    Examples
+    --------
+    >>> import kernelopt as ko
+    >>> entry = ko.catalogue()["lanckriet.hard_margin"]
+    >>> entry.takes, entry.build.__module__
+    ('labels', 'formulations.lanckriet.hard_margin')
     """
     found: dict[str, Entry] = {}
     for point, module in loaded(FORMULATIONS):

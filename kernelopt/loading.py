@@ -20,6 +20,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path : str or path-like
+        The file, which is not changed.
 
     Returns
     -------

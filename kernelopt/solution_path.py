@@ -30,13 +30,14 @@ NOT_TAKEN = ("checkpoint", "start")  # options that belong to one problem
 class Path(Sequence[Solution]):
     """Certified solutions along the values of a parameter, as a sequence.
 
-    Attributes
+    Parameters
     ----------
     name : str
         The parameter.
     values : tuple of k values
         Those that were solved, in order.
     solutions : tuple of k Solutions
+        One for each value.
     complete : bool
         Whether all values were solved. Otherwise Ctrl-C, the callback or the time limit ended the path.
     """
@@ -203,6 +204,7 @@ def path(
     values : sequence
         In the order in which they are solved; neighbours are best close to each other.
     method : str or Method, default "auto"
+        As for `kernelopt.solve`, the same for all values.
     name : str, default "value"
         The name of the parameter, for tables and figures.
     **options

@@ -32,6 +32,7 @@ def comparisons(triplets: ArrayLike, n_points: int | None = None) -> Comparisons
     Parameters
     ----------
     triplets : integer array of shape (T, 3), rows (i, j, k) of different points
+        Point i is more similar to point j than to point k.
     n_points : int, optional
         Indices must be smaller.
 

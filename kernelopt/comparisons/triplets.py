@@ -88,7 +88,7 @@ def sample_triplets(
     random_state: int | np.random.Generator | None = None,
     both_anchors: bool = False,
 ) -> Triplets:
-    """Triplets drawn from labels: two points of one class, and a third point of another class.
+    """Draw triplets from labels: two points of one class, and a third point of another class.
 
     Three different points are drawn uniformly among the sets of three in which exactly two share their class.
     The third point is k. One of the other two, at random, is the anchor i. Draws are independent, so triplets
@@ -101,12 +101,14 @@ def sample_triplets(
     size : int >= 1
         Number of draws.
     random_state : int, Generator or None, default None
+        The seed of the draws.
     both_anchors : bool, default False
         Whether each triplet (i, j, k) is followed by (j, i, k).
 
     Returns
     -------
     integer array of shape (size, 3), or (2 size, 3) with both anchors
+        Rows (i, j, k): point i is of the class of j, and not of the class of k.
 
     Examples
     --------
@@ -145,7 +147,9 @@ def triplet_score(K: ArrayLike, triplets: ArrayLike, distance: bool = False) -> 
     Parameters
     ----------
     K : symmetric array of shape (N, N)
+        The kernel, or any similarity.
     triplets : integer array of shape (T, 3)
+        Rows (i, j, k): point i is more similar to point j than to point k.
     distance : bool, default False
         Compare the squared distances, K_ii + K_jj - 2 K_ij < K_ii + K_kk - 2 K_ik. For a constant diagonal
         both comparisons are the same.

@@ -45,14 +45,21 @@ class Multipliers(dict[Constraint, Any]):
 class Dual(cp.Problem):  # type: ignore[misc]
     """The dual of a problem, a `cp.Problem`; made by `dualize`.
 
+    Parameters
+    ----------
+    objective : cp.Maximize, or cp.Minimize for the dual of a maximisation
+        The dual function.
+    constraints : list of cvxpy constraints
+        On the dual variables.
+    states : tuple of (rule, Stated)
+        What stands on the board after each rule; the first one has None for a rule.
+
     Attributes
     ----------
     primal : cp.Problem
         The problem that was dualized.
     meaning : dict from the name of a variable to str
         What each variable is the multiplier of.
-    states : tuple of (rule, Stated)
-        What stands on the board after each rule; the first one has None for a rule.
     """
 
     def __init__(self, objective: Any, constraints: Any = None, states: Any = ()) -> None:

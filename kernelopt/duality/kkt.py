@@ -87,6 +87,7 @@ def kkt_table(solution: Any, problem: cp.Problem | None = None) -> KKT:
     Parameters
     ----------
     solution : Solution, or what `kernelopt.load` returns
+        Where the conditions are measured.
     problem : cp.Problem, optional
         The problem that was solved. It is needed for a solution that was pickled or loaded, which has none.
 

@@ -42,7 +42,7 @@ def in_memory(method: F) -> F:
 
 @final
 class Grams:
-    """m symmetric kernel matrices on the same N points, shape (m, N, N).
+    """A stack of m symmetric kernel matrices on the same N points, shape (m, N, N).
 
     A stack is made by `from_array`, `from_kernels`, `rank_one`, `from_eigenvectors` or `identity`, and
     scaled by `center` and `normalize`. Every public function that takes a `Grams` also takes an (m, N, N)
@@ -51,6 +51,11 @@ class Grams:
 
     This class checks arguments. The matrices are held by `storage`, whose class names their form, such
     as `ArrayStorage` or `KernelStorage`: it does the arithmetic and has the caches.
+
+    Parameters
+    ----------
+    storage : Storage
+        What holds the matrices. The functions above make it.
 
     Examples
     --------

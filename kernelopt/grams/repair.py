@@ -136,6 +136,7 @@ def repair(grams: Grams | ArrayLike, how: Repair) -> Repaired:
         Symmetric. For similarities that are not, repair (K + K') / 2, and later pass the means of k(x, x_j)
         and k(x_j, x).
     how : "clip", "flip", "shift" or "nearest"
+        Which of the four; see the table.
 
     Returns
     -------

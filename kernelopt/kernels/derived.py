@@ -28,7 +28,13 @@ def check_inner(kernel: object) -> None:
 
 @dataclass(frozen=True)
 class normalized(Kernel):
-    """A kernel scaled to unit diagonal, k(x, z) / sqrt(k(x, x) k(z, z)). New points are scaled likewise."""
+    """A kernel scaled to unit diagonal, k(x, z) / sqrt(k(x, x) k(z, z)). New points are scaled likewise.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With k(x, x) > 0 at the points where it is evaluated.
+    """
 
     kernel: Kernel
 
@@ -75,7 +81,15 @@ class normalized(Kernel):
 
 @dataclass(frozen=True)
 class on_columns(Kernel):
-    """A kernel of some columns (an integer >= 0, or several) of the points, k(x[columns], z[columns])."""
+    """A kernel of some columns (an integer >= 0, or several) of the points, k(x[columns], z[columns]).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Of points with as many columns as are chosen.
+    columns : int >= 0, or integer array
+        Of the points, counted from 0.
+    """
 
     kernel: Kernel
     columns: ArrayLike
@@ -132,6 +146,13 @@ def per_feature(kernels: Kernel | Iterable[Kernel], d: int) -> _PerFeature:
 
     Its attribute `groups` is the column of each kernel.
 
+    Parameters
+    ----------
+    kernels : Kernel or sequence of Kernel
+        Of points with one column.
+    d : int >= 1
+        The number of columns.
+
     Examples
     --------
     >>> from kernelopt.kernels import gaussian, linear, per_feature
@@ -153,6 +174,7 @@ def empirical_map(S: ArrayLike, S_new: ArrayLike | None = None) -> Array:
     Parameters
     ----------
     S : array of shape (n, r) or (m, n, r)
+        Of n points to r reference points, by rows; m of them are as many similarities.
     S_new : array of shape (n_new, r) or (m, n_new, r), optional
         The similarities of new points to the same references.
 

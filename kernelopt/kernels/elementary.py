@@ -43,6 +43,11 @@ class _Radial(Kernel):
 class gaussian(_Radial):
     r"""The Gaussian kernel, :math:`k(x, z) = \exp(-\|x - z\|^2 / (2\, width^2))`, width > 0 in units of x.
 
+    Parameters
+    ----------
+    width : float > 0
+        In units of x.
+
     Examples
     --------
     >>> from kernelopt.kernels import gaussian
@@ -59,7 +64,13 @@ class gaussian(_Radial):
 
 @dataclass(frozen=True)
 class laplacian(_Radial):
-    r"""The Laplacian kernel, :math:`k(x, z) = \exp(-\|x - z\|_1 / width)`, width > 0 in units of x."""
+    r"""The Laplacian kernel, :math:`k(x, z) = \exp(-\|x - z\|_1 / width)`, width > 0 in units of x.
+
+    Parameters
+    ----------
+    width : float > 0
+        In units of x.
+    """
 
     def gram(self, X: Array, Z: Array | None = None) -> Array:
         return exponential(self._distances(X, Z, "cityblock"), -1.0)
@@ -74,6 +85,13 @@ class polynomial(Kernel):
 
     Its rank is at most the number of monomials: comb(d + degree, degree), or
     comb(d + degree - 1, degree) where the offset is zero.
+
+    Parameters
+    ----------
+    degree : int >= 1, default 2
+        The largest degree of the monomials.
+    offset : float >= 0, default 1.0
+        Without it all monomials have this degree.
     """
 
     degree: int = 2

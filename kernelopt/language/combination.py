@@ -15,7 +15,15 @@ from kernelopt.validation import Array, as_expression, as_symmetric, asymmetry, 
 
 
 class Combination(AffAtom):  # type: ignore[misc]
-    """The expression sum_i weights_i K_i, shape (N, N), symmetric; made by `combine`."""
+    """The expression sum_i weights_i K_i, shape (N, N), symmetric; made by `combine`.
+
+    Parameters
+    ----------
+    weights : affine cvxpy expression of shape (m,)
+        One for each kernel.
+    grams : Grams of shape (m, N, N)
+        The kernels K_i.
+    """
 
     def __init__(self, weights: cp.Expression, grams: Grams) -> None:
         self.grams = grams
@@ -71,6 +79,7 @@ def combine(weights: cp.Expression | ArrayLike, grams: Grams | ArrayLike) -> Com
         Affine in the variables. With `nonneg=True` on the variable the risk of the combination is a
         second-order-cone expression; otherwise it is semidefinite.
     grams : Grams or array of shape (m, N, N)
+        The kernels K_i on N points.
 
     Returns
     -------

@@ -78,7 +78,9 @@ def fidelity(K: Any, S: ArrayLike, kind: str | Fidelity = "squared_frobenius") -
         A PSD variable, a combination, or any affine expression. Also the spectrum of a kernel with fixed
         eigenvectors, an expression of shape (N,).
     S : array of shape (N, N), symmetric to 1e-8 relative, of any signature; (N,) where K is a spectrum
+        The matrix, or the spectrum, to which K is near.
     kind : "l1", "frobenius", "squared_frobenius" or a Fidelity, default "squared_frobenius"
+        Its name, or L itself.
 
     Returns
     -------

@@ -23,10 +23,19 @@ def trace(K: Any) -> cp.Expression:
     Parameters
     ----------
     K : kernel expression or array of shape (N, N)
+        An affine expression, or numbers.
 
     Returns
     -------
     cvxpy expression, scalar and affine
+        The sum of the diagonal.
+
+    Examples
+    --------
+    >>> import numpy as np, kernelopt as ko
+    >>> K = ko.combine([2.0, 1.0], [np.eye(2), np.ones((2, 2))])
+    >>> float(ko.trace(K).value)
+    6.0
     """
     K = as_kernel(K)
     parts = terms(K)
@@ -42,12 +51,21 @@ def entries(K: Any, rows: ArrayLike, columns: ArrayLike) -> cp.Expression:
     Parameters
     ----------
     K : kernel expression or array of shape (N, N)
+        An affine expression, or numbers.
     rows, columns : integer arrays of shape (T,), in 0..N-1
+        The indices i of the entries K_ij, and the indices j.
 
     Raises
     ------
     ShapeError, ParameterError
         If the index vectors differ in length, or an index is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np, kernelopt as ko
+    >>> K = ko.combine([2.0, 1.0], [np.eye(2), np.ones((2, 2))])
+    >>> ko.entries(K, [0, 0], [0, 1]).value.tolist()
+    [3.0, 1.0]
     """
     K = as_kernel(K)
     i, j = as_indices(rows, K.shape[0], "rows"), as_indices(columns, K.shape[0], "columns")
@@ -68,6 +86,7 @@ def alignment(K: Any, y: ArrayLike) -> cp.Expression:
     Parameters
     ----------
     K : kernel expression or array of shape (N, N)
+        An affine expression, or numbers.
     y : array of shape (n,), n <= N
         Labels or centred targets of the first points.
 
@@ -78,6 +97,13 @@ def alignment(K: Any, y: ArrayLike) -> cp.Expression:
     References
     ----------
     .. [1] Lanckriet et al., JMLR 5 (2004), section 4.6, Theorem 23.
+
+    Examples
+    --------
+    >>> import numpy as np, kernelopt as ko
+    >>> K = ko.combine([2.0, 1.0], [np.eye(2), np.ones((2, 2))])
+    >>> float(ko.alignment(K, [1, -1]).value)
+    4.0
     """
     K = as_kernel(K)
     target = as_targets(y)
@@ -107,10 +133,12 @@ def frobenius(K: Any) -> cp.Expression:
     Parameters
     ----------
     K : kernel expression or array of shape (N, N)
+        An affine expression, or numbers.
 
     Returns
     -------
     cvxpy expression, scalar, convex and non-negative
+        It is zero for the zero matrix alone.
 
     Notes
     -----

@@ -24,6 +24,13 @@ from kernelopt.validation import Array, as_vector, boolean, exponent, shown
 class Risk(ValuedWrap):
     r"""The function :math:`\min_{f, b}\ \mathrm{loss}(f + b, y) + \tfrac12 \|f\|_K^2` of K; made by `risk`.
 
+    Parameters
+    ----------
+    expression : convex cvxpy expression
+        The value, by cones.
+    learner : Learner
+        The kernels, the labels and the loss.
+
     Attributes
     ----------
     alpha : array of shape (n,) or None

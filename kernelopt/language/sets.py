@@ -31,9 +31,11 @@ def lp_ball(theta: cp.Expression, p: float, radius: Any = 1.0) -> list[cp.Constr
     Parameters
     ----------
     theta : affine cvxpy expression of shape (m,)
+        The weights, which the ball makes non-negative.
     p : float in [1, inf]
         p = 1, 2 and inf are linear or second-order cones; other p are exact power cones.
     radius : float > 0 or cp.Parameter, default 1.0
+        The largest norm of the weights.
 
     Returns
     -------
@@ -65,12 +67,14 @@ def p_norm(x: cp.Expression, p: float) -> cp.Expression:
     Parameters
     ----------
     x : cvxpy expression of shape (m,)
+        The vector.
     p : float in [1, inf]
         p = 1, 2 and inf are linear or second-order cones, other p are power cones.
 
     Returns
     -------
     cvxpy expression, scalar and convex
+        It is zero for x = 0 alone.
 
     Examples
     --------

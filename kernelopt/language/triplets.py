@@ -38,7 +38,9 @@ def triplet_gains(K: Any, triplets: ArrayLike) -> TripletGains:
     Parameters
     ----------
     K : kernel expression or array of shape (N, N)
+        An affine expression, or numbers.
     triplets : integer array of shape (T, 3), rows (i, j, k) of different points in 0..N-1
+        Point i is more similar to point j than to point k.
 
     Returns
     -------
@@ -49,6 +51,13 @@ def triplet_gains(K: Any, triplets: ArrayLike) -> TripletGains:
     -----
     ConditionWarning
         If the triplets contradict each other. `explain` shows the contradictions.
+
+    Examples
+    --------
+    >>> import numpy as np, kernelopt as ko
+    >>> K = np.array([[1.0, 0.9, 0.2], [0.9, 1.0, 0.1], [0.2, 0.1, 1.0]])
+    >>> ko.triplet_gains(K, [[0, 1, 2], [2, 0, 1]]).value.round(6)
+    array([0.7, 0.1])
     """
     K = as_kernel(K)
     rows = as_triplets(triplets, K.shape[0])
@@ -85,14 +94,17 @@ def triplet_hinge(K: Any, triplets: ArrayLike, margin: float = 1.0) -> cp.Expres
 
     Parameters
     ----------
-    K, triplets
-        As in `triplet_gains`.
+    K : kernel expression or array of shape (N, N)
+        An affine expression, or numbers.
+    triplets : integer array of shape (T, 3), rows (i, j, k) of different points in 0..N-1
+        Point i is more similar to point j than to point k.
     margin : float > 0, default 1.0
         rho, in units of the kernel. With no margin the zero kernel would respect everything.
 
     Returns
     -------
     cvxpy expression of shape (T,), convex and non-negative
+        Its sum is the loss of the comparisons.
 
     References
     ----------
@@ -118,6 +130,7 @@ def diagonally_dominant(K: Any, points: ArrayLike | None = None) -> list[cp.Cons
     Parameters
     ----------
     K : kernel expression or array of shape (N, N)
+        An affine expression, or numbers.
     points : integer array of shape (n_S,), optional
         S, different points in 0..N-1; by default all.
 

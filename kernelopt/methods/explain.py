@@ -119,6 +119,7 @@ def explain(problem: cp.Problem) -> Explanation:
     Parameters
     ----------
     problem : cp.Problem
+        Of any kind; it is not solved.
 
     Returns
     -------
@@ -127,6 +128,15 @@ def explain(problem: cp.Problem) -> Explanation:
         which the problem names them, as in `Solution.decision_function(cross, risk=0)`. Some methods
         compile machine code at their first large call on a machine, by numba, and run small ones in Python
         until then. It takes some seconds, which the predictions do not contain.
+
+    Examples
+    --------
+    >>> import cvxpy as cp, numpy as np, kernelopt as ko
+    >>> theta = cp.Variable(2, nonneg=True)
+    >>> risk = ko.risk(ko.combine(theta, [np.eye(2), np.ones((2, 2))]), [1, -1], ko.hinge(1.0))
+    >>> problem = cp.Problem(cp.Minimize(risk), ko.lp_ball(theta, 2))
+    >>> ko.explain(problem).lines[1].partition(";")[0]
+    'risk 0: hinge(C=1.0) on 2 points with intercept'
     """
     structure = Structure(problem)
     expected = size(structure)

@@ -107,6 +107,7 @@ def price(solution: Solution, kernel: KernelFunction | Grams | ArrayLike) -> Pri
     Returns
     -------
     Price
+        The bounds of the new optimum, and whether the kernel helps.
 
     Raises
     ------

@@ -37,44 +37,53 @@ WEIGHTS_SHOWN = 20  # weights up to which a notebook shows all of them
 class Solution(Solved):
     """A certified solution. It can be pickled and copied; it is equal only to itself.
 
-    Attributes
+    Parameters
     ----------
-    status : "optimal" if the gap meets the tolerance, else "inaccurate"
+    status : "optimal" or "inaccurate"
+        "optimal" if the gap meets the tolerance.
     method, solver : str
         The method, and the solver that found the point.
     value : float
         The objective at the point: `upper` for Minimize, `lower` for Maximize.
-    lower, upper, gap : float
-        Certified bounds, and their distance relative to max(|upper|, |lower|, floor).
-    weights : array, tuple of arrays or None
-        Kernel weights of shape (m,), without the weight of the identity. Where all risks have the same
-        weights it is one array, and otherwise a tuple with one array for each risk, in the order of `risk=`.
+    certificate : Certificate
+        The bounds with their proof.
     weights_unique : bool or None
         Whether the optimum determines the weights; None where that is not known.
-    kernel : array of shape (N, N), tuple, or None
-        The learned kernel for prediction, without the ridge tau I.
-    alpha : array of shape (n,), of shape (m, n) where every kernel has its own, tuple, or None
-        Signed dual variables: f = K alpha + intercept for one kernel (or a list with norm 2).
-    intercept : float, tuple, or None
-    tau : float or None
-        Weight of the identity kernel: Lanckriet's ridge.
     iterations : int or None
-    details : dict from name to number, text or tuple
-        What the method tells of its work beside the bounds. Of "newton" they are the `provider` of its
-        kernels, its `passes` over all their entries, and the number of machines it has trained, `solves`. At
-        p = 1, for one risk, `dropped` is a tuple of names: kernels proved to have weight zero at every
-        optimum.
+        Of the method.
     history : tuple of (seconds, lower, upper)
         The best bounds, one entry per report of a method.
     build_time, solve_time, certify_time : float
         Seconds spent on compilation, in solvers, and on certificates.
     tol : float or None
         The relative gap that was asked for.
+    weights : array, tuple of arrays or None
+        Kernel weights of shape (m,), without the weight of the identity. Where all risks have the same
+        weights it is one array, and otherwise a tuple with one array for each risk, in the order of `risk=`.
+    learned : tuple of Learned
+        The machine and the kernel of each risk.
+    details : dict from name to number, text or tuple
+        What the method tells of its work beside the bounds. Of "newton" they are the `provider` of its
+        kernels, its `passes` over all their entries, and the number of machines it has trained, `solves`. At
+        p = 1, for one risk, `dropped` is a tuple of names: kernels proved to have weight zero at every
+        optimum.
     ended_by_caller : bool
         Whether Ctrl-C, the callback or the time limit ended the call.
-    certificate : Certificate
     problem : cp.Problem or None
         The problem that was solved; None for a solution that was pickled.
+
+    Attributes
+    ----------
+    lower, upper, gap : float
+        Certified bounds, and their distance relative to max(|upper|, |lower|, floor).
+    kernel : array of shape (N, N), tuple, or None
+        The learned kernel for prediction, without the ridge tau I.
+    alpha : array of shape (n,), of shape (m, n) where every kernel has its own, tuple, or None
+        Signed dual variables: f = K alpha + intercept for one kernel (or a list with norm 2).
+    intercept : float, tuple, or None
+        b.
+    tau : float or None
+        Weight of the identity kernel: Lanckriet's ridge.
     """
 
     weights: Any = None

@@ -106,6 +106,7 @@ def expand(problem: cp.Problem, units: Units | None = None) -> Expansion:
     Parameters
     ----------
     problem : cp.Problem
+        With risks.
     units : Units, optional
         The units of the explicit problem. With units it has variables of its own, with the ids of the
         problem's variables.
@@ -116,6 +117,17 @@ def expand(problem: cp.Problem, units: Units | None = None) -> Expansion:
         `.problem` is an ordinary `cp.Problem`. After it is solved, `.risks[k].alpha()` is the multiplier of
         the k-th fit divided by the weight of that risk, and `.bring_back()` sets the multipliers of the
         user's constraints and, where there are units, the values of the user's variables.
+
+    Examples
+    --------
+    >>> import cvxpy as cp, numpy as np, kernelopt as ko
+    >>> theta = cp.Variable(2, nonneg=True)
+    >>> risk = ko.risk(ko.combine(theta, [np.eye(2), np.ones((2, 2))]), [1, -1], ko.hinge(1.0))
+    >>> expansion = ko.expand(cp.Problem(cp.Minimize(risk), ko.lp_ball(theta, 2)))
+    >>> [constraint.label for constraint in expansion.problem.constraints]
+    ['ball', 'fit']
+    >>> round(float(expansion.problem.solve(solver=cp.CLARABEL)), 4)
+    1.0
     """
     check_problem(problem)
     given = Units() if units is None else units

@@ -208,10 +208,13 @@ class Structure:
     The reason is that cvxpy stores compiled forms in the leaves of the problems it compiles, and that a deep
     copy of the user's problem would share those forms. A structure is used for one solve, in one thread.
 
-    Attributes
+    Parameters
     ----------
     problem : cp.Problem
         The user's problem.
+
+    Attributes
+    ----------
     readings : dict
         The results of the functions decorated with `kept_in_structure`.
     """

@@ -13,6 +13,7 @@ from numpydoc.validate import validate
 import kernelopt as ko
 
 MODULES = (
+    "kernelopt",
     "kernelopt.estimators",
     "kernelopt.extend",
     "kernelopt.testing",
