@@ -58,7 +58,7 @@ def test_comparisons_learn_from_training_points(tmp_path, capsys):
     arguments = ["--splits", "1", "--triplets", "40", "--test-triplets", "200", "--output", str(picture)]
     with problems_built("comparisons.py") as built:
         found = space["main"](arguments)
-    large = built.check_duals()  # programmes of the kind of the README's, which is smaller
+    large = built.check_duals()  # programmes of the kind in docs/tour.md, which is smaller
     assert {type(problem).__name__ for problem in large} == {"TripletProgramme"}
     assert set(found) == {"wine", "iris"}
     for scores, counts, d in found.values():

@@ -9,7 +9,10 @@ from typing import Any
 
 
 def link_pages(app: Any, name: str, source: list[str]) -> None:
-    """Lead the links of pages to CONTRIBUTING.md, which hold on GitHub, to its page of the site."""
+    """Put CONTRIBUTING.md in its page, and lead links to it, which hold in the repository, to this page."""
+    if name == "contributing":
+        page = Path(app.srcdir).parent.joinpath("CONTRIBUTING.md").read_text(encoding="utf-8")
+        source[0] = re.sub(r"\[([^]]+)\]\((?!docs/|http)[^)]*\)", r"\1", page).replace("](docs/", "](")
     source[0] = source[0].replace("](../CONTRIBUTING.md", "](contributing.md")
 
 

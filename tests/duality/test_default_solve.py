@@ -23,7 +23,7 @@ ENTRIES = np.random.default_rng(3).normal(size=5)
 
 
 def lp_learning(p):
-    """The first problem of the README in a ball of another p: nearly singular kernels, and a comparison."""
+    """The first problem of docs/tour.md in a ball of another p: nearly singular kernels, and a comparison."""
     data = load_breast_cancer()
     X, y = StandardScaler().fit_transform(data.data[:60]), 2.0 * data.target[:60] - 1
     grams = ko.Grams.from_kernels([ko.gaussian(w) for w in (2, 5, 10)] + [ko.linear()], X)

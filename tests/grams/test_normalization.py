@@ -219,7 +219,7 @@ def test_identity_kernels_know_no_new_point():
 
 
 def test_a_machine_learned_on_scaled_kernels_predicts_new_points():
-    """The README's way, against the same problem on the scaled matrices as arrays."""
+    """The way of docs/tour.md, against the same problem on the scaled matrices as arrays."""
     y = labels(N)
     lazy = ko.Grams.from_kernels(KERNELS, X).center().normalize("multiplicative")
     scores = []
