@@ -1,4 +1,4 @@
-"""The duals of the two large problems of docs/tour.md, without solving them: they take a conic solver minutes."""
+"""The duals of the two large problems of docs/tour.md, without solving them: a conic solver takes minutes."""
 
 from __future__ import annotations
 

@@ -270,7 +270,11 @@ def test_what_is_no_classifier_is_refused():
     ):
         with pytest.raises(ko.errors.ParameterError, match=words):
             FormulationClassifier(name, KERNELS, options=options).fit(FLOWERS, NAMES)
-    for page in ("docs/write_your_own.md", "CONTRIBUTING.md", "docs/estimators.md"):  # one minimal form in all places
+    for page in (
+        "docs/write_your_own.md",
+        "CONTRIBUTING.md",
+        "docs/estimators.md",
+    ):  # one minimal form in all places
         form = WRAPPED.partition('"mine"')[2].partition('"reference"')[0]
         assert form in (ROOT / page).read_text(encoding="utf-8"), page
     for unfitted in (FormulationClassifier(), SimilarityClassifier(), LinearFunctionalMKLClassifier()):
