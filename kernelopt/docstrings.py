@@ -78,6 +78,6 @@ def _entries(text: str) -> dict[str, str]:
     return {
         name.strip().lstrip("*"): entry.group().rstrip()
         for entry in ENTRY.finditer(section.group() if section else "")
-        if entry.group(2)
+        if entry.group(2) or entry.group(1).startswith("*")  # `**options` has no type
         for name in entry.group(1).split(",")
     }

@@ -18,7 +18,7 @@ ENUMERATED = 12  # points up to which all 2^N <= 4096 sign vectors are looked at
 class TransductionBound:
     r"""A bound on the error on the unlabelled points, and its parts.
 
-    Attributes
+    Parameters
     ----------
     bound : float
         margin_error + (4 + confidence + capacity) / sqrt(n); above 1 it says nothing.
@@ -66,11 +66,13 @@ def transduction_bound(
     solution : Solution
         Of a Lanckriet criterion, with as many unlabelled points as labelled ones.
     delta : float in (0, 1), default 0.05
+        The probability that the bound does not hold.
     y : array of shape (n,), optional
         The labels that were used; by default the labels of the solution.
     samples : int > 0, default 2000
         Draws of sigma where N > 12.
     random_state : int, Generator or None, default 0
+        The seed of the draws.
 
     Returns
     -------
@@ -87,6 +89,17 @@ def transduction_bound(
     References
     ----------
     .. [1] Lanckriet et al., JMLR 5 (2004), Theorem 24.
+
+    Examples
+    --------
+    Four orthogonal points, two of them with labels: alpha = (1, -1), |w|^2 = 2, and with r = c = 4 the
+    complexity is sigma'sigma = 4.
+
+    >>> import numpy as np
+    >>> from formulations import lanckriet
+    >>> bound = lanckriet.transduction_bound(lanckriet.hard_margin([np.eye(4)], [1, -1]).solve())
+    >>> round(bound.complexity, 4), round(bound.capacity, 4), round(bound.bound, 2)
+    (4.0, 2.0, 5.97)
     """
     delta = positive(delta, "delta", below=1)
     samples, rng = whole(samples, "samples"), as_generator(random_state)

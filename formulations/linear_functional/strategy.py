@@ -18,15 +18,18 @@ from formulations.linear_functional.method.certificate import stage_certificate
 from formulations.linear_functional.method.combination import RCOND, Combination
 from formulations.linear_functional.method.least_squares import SecondStage
 from formulations.linear_functional.regularization_data import Weights
-from kernelopt.extend import DEFAULT_TOL, Array, Ball, as_float_array, one_of, positive
+from kernelopt.extend import DEFAULT_TOL, Array, Ball, as_float_array, one_of, parameters_of, positive
 
 
+@parameters_of(ko.Solution)
 @dataclass(frozen=True, repr=False)
 class DirectSolution(ko.Solution):
     """A solution by a factorisation: all of `Solution`, and the rank and the condition of the columns.
 
-    Attributes
+    Parameters
     ----------
+    all
+        As for `kernelopt.Solution`.
     rank : int
         The numerical rank of the matrix that is factorised: the columns X of the candidates. By "qr" with a
         ridge lambda > 0, rows for the ridge are appended to X.
@@ -42,18 +45,23 @@ class DirectSolution(ko.Solution):
     rcond: float = np.nan
 
 
+@parameters_of(ko.Formulation)
 @dataclass(frozen=True, eq=False, repr=False)
 class Strategy(ko.Formulation):
     """The formulation of `functional_strategy`, with its first stage.
 
-    Attributes
+    Parameters
     ----------
+    all
+        As for `kernelopt.Formulation`.
     candidates : Candidates
         The columns X, the coefficients b and the alpha of every kernel.
     stage : Combination
         The second stage in numbers.
-    offset, means : float and array of shape (M,)
+    offset : float
         The intercept is offset - means'c.
+    means : array of shape (M,)
+        Of the columns, where they are centred.
     """
 
     candidates: Candidates = field(kw_only=True)

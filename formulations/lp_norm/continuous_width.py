@@ -14,7 +14,17 @@ import kernelopt as ko
 from formulations.lp_norm.multiple_kernel_data import HINGE, multiple_kernel_data
 from formulations.lp_norm.primal import primal
 from formulations.lp_norm.widths import largest_form
-from kernelopt.extend import Array, Ball, Method, as_float_array, as_list, positive, shown, whole
+from kernelopt.extend import (
+    Array,
+    Ball,
+    Method,
+    as_float_array,
+    as_list,
+    parameters_of,
+    positive,
+    shown,
+    whole,
+)
 
 FIRST_WIDTHS = 6  # in equal ratios, at the start
 SHARE = 0.2  # of the tolerance: for a solve, and for the search of a width
@@ -26,7 +36,7 @@ USED = 1e-7  # share of the largest weight from which a width is chosen
 class ContinuousWidth:
     """A kernel with chosen widths, and bounds of the optimum over all widths of the interval.
 
-    Attributes
+    Parameters
     ----------
     solution : Solution
         Of the problem with the widths that were generated. Its `lower` holds for these alone.
@@ -35,9 +45,11 @@ class ContinuousWidth:
     lower, upper : float
         Certified bounds of the optimum over all widths in `bounds`.
     bounds : (float, float)
+        The ends of the interval.
     generated : tuple of float
         All widths of the last problem, in the order of its kernels.
     rounds : int
+        The number of problems that were solved.
     """
 
     solution: ko.Solution
@@ -62,6 +74,7 @@ class ContinuousWidth:
         )
 
 
+@parameters_of(primal)
 def continuous_width(
     X: ArrayLike,
     y: ArrayLike | None,
@@ -93,16 +106,21 @@ def continuous_width(
     Parameters
     ----------
     X : array of shape (n, d)
+        The points.
     y : array of shape (n,)
+        Labels or targets, as the loss takes them, or None for `one_class`.
     bounds : pair of floats, 0 < low < high
         The interval of the widths, in units of X.
     family : `ko.gaussian` or `ko.laplacian`, default gaussian
+        The kernel as a function of its width.
     loss, bias
         As for `primal`.
     tol : float > 0, default 1e-3
         The relative gap over the whole interval at which the search ends.
     max_rounds : int > 0, default 40
+        The largest number of problems.
     method : str or Method, default "auto"
+        As for `kernelopt.solve`.
     time_limit : float > 0, optional
         Seconds of the whole call. The best widths so far are returned.
 

@@ -16,7 +16,7 @@ from formulations.lp_norm.multiple_kernel_data import (
     formulation,
     multiple_kernel_data,
 )
-from kernelopt.extend import Method, as_grams, as_list, exponent, norms, positive
+from kernelopt.extend import Method, as_grams, as_list, exponent, norms, parameters_of, positive
 
 
 def primal(
@@ -107,6 +107,7 @@ def dual(data: MultipleKernelData, p: float) -> cp.Problem:
     return side.maximize(side.gain - ko.p_norm(s, norms.conjugate_exponent(p)) / 2, caps)
 
 
+@parameters_of(primal)
 def path(
     grams: ko.Grams | ArrayLike,
     y: ArrayLike | None,
@@ -121,23 +122,26 @@ def path(
     """Solve `primal` along several exponents p, or along several C, each from the solution before it.
 
     The optimal value does not increase with p, and does not decrease with C. Every point of the path has
-    certified bounds of its own.
+    certified bounds of its own. The kernels are read and checked once.
 
     Parameters
     ----------
     grams, y, loss, bias
-        As for `primal`. The kernels are read and checked once.
+        As for `primal`.
     p : float in [1, inf], or a sequence of them, default 2.0
         A sequence gives the path over p.
     C : sequence of floats > 0, optional
         The path over C at one p: the loss is multiplied by each of them. For the default loss hinge(1.0),
         they are its C.
-    method, **options
+    method : str or Method, default "auto"
+        As for `kernelopt.path`.
+    **options
         As for `kernelopt.path`.
 
     Returns
     -------
     Path
+        The solutions, one for each value.
 
     Raises
     ------

@@ -110,14 +110,32 @@ def dual(data: MultipleKernelData, p: float, mu: float) -> cp.Problem:
 
 
 class Ivanov(NamedTuple):
-    """Arguments of `primal` that give the machine of a solution of `tikhonov`."""
+    """Arguments of `primal` that give the machine of a solution of `tikhonov`.
+
+    Parameters
+    ----------
+    loss : Loss
+        tau V.
+    tau : float > 0
+        The norm of the weights of the solution.
+    """
 
     loss: ko.Loss
     tau: float
 
 
 class Tikhonov(NamedTuple):
-    """Arguments of `tikhonov` that give the machine of a solution of `primal`."""
+    """Arguments of `tikhonov` that give the machine of a solution of `primal`.
+
+    Parameters
+    ----------
+    loss : Loss
+        V / tau.
+    penalty : float > 0
+        The price of the squared norm of the weights.
+    tau : float > 0
+        The norm of the weights.
+    """
 
     loss: ko.Loss
     penalty: float
@@ -135,12 +153,14 @@ def ivanov_from_tikhonov(solution: ko.Solution, *, p: float, loss: ko.Loss) -> I
     solution : Solution
         Of `tikhonov`.
     p : float in [1, inf]
+        Of the norm, as `tikhonov` was given it.
     loss : Loss
         The loss V that `tikhonov` was given.
 
     Returns
     -------
     Ivanov : (loss, tau)
+        The loss tau V and the norm tau.
 
     Raises
     ------
@@ -150,6 +170,20 @@ def ivanov_from_tikhonov(solution: ko.Solution, *, p: float, loss: ko.Loss) -> I
     References
     ----------
     .. [1] Kloft et al., JMLR 12 (2011), Theorem 1.
+
+    Examples
+    --------
+    The maximum of 2 a - |s|_2^2 / 16 for alpha = (a, -a) and s = 2 a^2 (1, 2) is at a^3 = 2/5, and
+    tau = |s|_2 / 4.
+
+    >>> import numpy as np
+    >>> import kernelopt as ko
+    >>> from formulations import lp_norm
+    >>> K = [np.eye(2), np.array([[1.0, -1], [-1, 1]])]
+    >>> solution = lp_norm.tikhonov(K, [1, -1], p=2, penalty=1.0).solve("exact", tol=1e-8)
+    >>> found = lp_norm.ivanov_from_tikhonov(solution, p=2, loss=ko.hinge(1.0))
+    >>> round(found.tau, 3), round(5**0.5 / 2 * 0.4 ** (2 / 3), 3)
+    (0.607, 0.607)
     """
     check_machine(solution)
     tau = norms.lp_length(np.asarray(solution.weights), exponent(p))
@@ -170,10 +204,12 @@ def tikhonov_from_ivanov(solution: ko.Solution, *, loss: ko.Loss, tau: float = 1
     loss : Loss
         The loss V that `primal` was given.
     tau : float > 0, default 1.0
+        The norm of the weights.
 
     Returns
     -------
     Tikhonov : (loss, penalty, tau)
+        The loss V / tau, the penalty and the norm tau.
 
     Raises
     ------
@@ -183,6 +219,20 @@ def tikhonov_from_ivanov(solution: ko.Solution, *, loss: ko.Loss, tau: float = 1
     References
     ----------
     .. [1] Kloft et al., JMLR 12 (2011), Theorem 1.
+
+    Examples
+    --------
+    The maximum of 2 a - |s|_2 / 2 for alpha = (a, -a) and s = 2 a^2 (1, 2) is at a = 1 / sqrt(5). So
+    B^2 = |s|_2 = 2 / sqrt(5), and the penalty is B^2 / 4.
+
+    >>> import numpy as np
+    >>> import kernelopt as ko
+    >>> from formulations import lp_norm
+    >>> K = [np.eye(2), np.array([[1.0, -1], [-1, 1]])]
+    >>> solution = lp_norm.primal(K, [1, -1], p=2).solve("exact", tol=1e-8)
+    >>> found = lp_norm.tikhonov_from_ivanov(solution, loss=ko.hinge(1.0))
+    >>> round(found.penalty, 4), round(20**-0.5, 4)
+    (0.2236, 0.2236)
     """
     half = check_machine(solution)
     tau = positive(tau, "tau")

@@ -18,6 +18,7 @@ def default_trace(similarities: ko.Grams | ArrayLike) -> float:
     Parameters
     ----------
     similarities : array of shape (m, N, N) or (N, N), or Grams
+        Symmetric to 1e-8 relative, of any signature.
 
     Raises
     ------

@@ -14,6 +14,7 @@ def gammas(kernels: ArrayLike, alpha: ArrayLike) -> Array:
     Parameters
     ----------
     kernels : array of shape (m, N, N), positive semidefinite
+        The kernels K_i.
     alpha : array of shape (n,), n <= N
         The signed dual variable of the labelled points, such as `Solution.alpha`.
 

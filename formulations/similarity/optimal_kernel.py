@@ -27,15 +27,19 @@ def optimal_kernel(
     Parameters
     ----------
     similarities : array of shape (m, N, N) or (N, N), or Grams
+        Symmetric to 1e-8 relative, of any signature.
     alpha : array of shape (n,), n <= N
         The signed dual variable of the problem, such as `Solution.certificate.alphas[0]`. Where K is
         singular, several alphas give one machine, and `Solution.alpha` may be another of them.
     rho : float > 0
+        Price of the distance from the similarities.
     trace : float > 0 or None, default None
+        tau, over all N points, or None for no constraint.
 
     Returns
     -------
     array of shape (N, N)
+        Positive semidefinite.
 
     References
     ----------

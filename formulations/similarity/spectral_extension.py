@@ -30,6 +30,7 @@ def spectral_extension(
     Parameters
     ----------
     learned : Solution of `restricted_spectral`, "denoise", "flip", or mu of shape (m, N), (N,) for m = 1
+        The eigenvalues mu of K, or what they are made from.
     similarities : array of shape (m, N, N) or (N, N), or Grams
         S, as it was learned from.
     S_new : array of shape (m, n_new, N), or (n_new, N) for one similarity

@@ -108,8 +108,25 @@ def selected(solution: ko.Solution, groups: ArrayLike, tol: float = 1e-6) -> Any
     Parameters
     ----------
     solution : Solution
-    groups : array of shape (m,), as given to `feature_selection`
+        Of `feature_selection`.
+    groups : array of shape (m,)
+        The group of each kernel, as `feature_selection` was given it.
     tol : float >= 0, default 1e-6
+        Smaller weights, relative to the largest one, count as zero.
+
+    Returns
+    -------
+    array
+        The names of the groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from formulations import triplet_lp
+    >>> K = np.array([[[1.0, 1, 0], [1, 1, 0], [0, 0, 1]], np.eye(3)])
+    >>> solution = triplet_lp.feature_selection(K, [[0, 1, 2]], ["a", "b"], gamma1=0.1, gamma2=0.1).solve()
+    >>> triplet_lp.selected(solution, ["a", "b"]).tolist()
+    ['a']
     """
     weights, labels = getattr(solution, "weights", None), as_classes(groups, "groups")
     if not isinstance(weights, np.ndarray):

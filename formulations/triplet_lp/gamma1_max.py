@@ -8,10 +8,13 @@ from numpy.typing import ArrayLike
 
 import kernelopt as ko
 from formulations.triplet_lp.comparison_data import ComparisonData, Cone, comparison_data
+from formulations.triplet_lp.kernel_design import kernel_design
 from formulations.triplet_lp.method.column_generation import Columns
 from formulations.triplet_lp.programme import priced
+from kernelopt.extend import parameters_of
 
 
+@parameters_of(kernel_design)
 def gamma1_max(
     grams: ko.Grams | ArrayLike,
     triplets: ArrayLike,
@@ -32,12 +35,15 @@ def gamma1_max(
 
     Parameters
     ----------
-    grams, triplets, gamma2, groups, cone, points, margin
-        As in `kernel_design` and `feature_selection`.
+    grams, triplets, gamma2, cone, points, margin
+        As in `kernel_design`.
+    groups : array of shape (m,), optional
+        The group of each kernel; by default each is a group of its own, as in `kernel_design`.
 
     Returns
     -------
     float
+        Zero where the trace is so dear that no weight is worth it.
 
     References
     ----------

@@ -208,13 +208,14 @@ def decomposed(part: ko.Grams, i: int, data: RegularizationData, level: float) -
 class Candidates:
     """The functions x_j of the M kernels, O(n M) numbers.
 
-    Attributes
+    Parameters
     ----------
     data : RegularizationData
-    columns : array of shape (n_2, M), X
-        Their values on the points of the second stage.
-    coefficients : array of shape (M, n), b
-        x_j(u) = sum_i b_ji k_j(u, u_i); zero on the points that are not trained on.
+        The checked arguments of the first stage.
+    columns : array of shape (n_2, M)
+        X, their values on the points of the second stage.
+    coefficients : array of shape (M, n)
+        b: x_j(u) = sum_i b_ji k_j(u, u_i); zero on the points that are not trained on.
     alpha : array of shape (M,)
         The regularisation of each, in the convention of the data.
     errors : array of shape (M,)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import kernelopt as ko
-from kernelopt.extend import Array, as_float_array, positive, whole
+from kernelopt.extend import Array, as_float_array, parameters_of, positive, whole
 
 Filter: TypeAlias = Callable[[Array, float], Array]
 LAST_DIGITS = 1e-12  # of a quotient, so that one that should be an integer is not rounded up
@@ -31,6 +31,13 @@ def checked_arguments(eigenvalues: Any, level: Any) -> tuple[Array, float]:
 def tikhonov(eigenvalues: Array, level: float) -> Array:
     r"""The filter of equation (1): :math:`g(\lambda) = 1 / (\lambda + \text{level})`.
 
+    Parameters
+    ----------
+    eigenvalues : array of shape (k,)
+        lambda >= 0, of the kernel matrix.
+    level : float > 0
+        The regularisation.
+
     Examples
     --------
     >>> tikhonov(np.array([1.0, 0.0]), 0.5).round(4)
@@ -41,7 +48,7 @@ def tikhonov(eigenvalues: Array, level: float) -> Array:
 
 
 def iterated_tikhonov(times: int = 2) -> Filter:
-    r"""Tikhonov's method applied `times` times, each time to the residual of the last.
+    r"""The method of Tikhonov applied `times` times, each time to the residual of the last.
 
     .. math:: g(\lambda) = \big(1 - (\text{level} / (\lambda + \text{level}))^{times}\big) / \lambda
 
@@ -66,8 +73,14 @@ def iterated_tikhonov(times: int = 2) -> Filter:
     return filtered
 
 
+@parameters_of(tikhonov)
 def cut_off(eigenvalues: Array, level: float) -> Array:
     r"""The spectral cut-off: :math:`g(\lambda) = 1/\lambda` for :math:`\lambda \ge` level, else 0.
+
+    Parameters
+    ----------
+    eigenvalues, level
+        As for `tikhonov`.
 
     Examples
     --------
@@ -79,13 +92,20 @@ def cut_off(eigenvalues: Array, level: float) -> Array:
     return np.where(kept, 1.0 / np.where(kept, eigenvalues, 1.0), 0.0)
 
 
+@parameters_of(tikhonov)
 def landweber(eigenvalues: Array, level: float) -> Array:
-    r"""Landweber's iteration, stopped early: :math:`b \leftarrow b + (v - K b) / \lambda_{\max}` from zero.
+    r"""The iteration of Landweber from zero, stopped early.
 
-    The number of steps t is :math:`\lambda_{\max} / \text{level}`, rounded up, since t steps of length
+    It is :math:`b \leftarrow b + (v - K b) / \lambda_{\max}`. The number of steps t is
+    :math:`\lambda_{\max} / \text{level}`, rounded up, since t steps of length
     :math:`1 / \lambda_{\max}` regularise as Tikhonov's filter does at the level
     :math:`\lambda_{\max} / t`. The filter is
     :math:`g(\lambda) = (1 - (1 - \lambda/\lambda_{\max})^t) / \lambda`.
+
+    Parameters
+    ----------
+    eigenvalues, level
+        As for `tikhonov`.
 
     Examples
     --------
