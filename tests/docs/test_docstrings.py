@@ -27,7 +27,7 @@ EXAMPLES = {"EX01"}  # of functions
 
 def public():
     """The classes and functions that users name, once each."""
-    papers = {entry.build.__module__.rpartition(".")[0] for entry in ko.catalogue().values()}
+    papers = sorted({entry.build.__module__.rpartition(".")[0] for entry in ko.catalogue().values()})
     found = {f"the catalogue: {entry.name}": entry.build for entry in ko.catalogue().values()}
     for path in (*MODULES, *papers):
         module = import_module(path)
