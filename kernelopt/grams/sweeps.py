@@ -19,7 +19,7 @@ from kernelopt.grams.caching import pieces
 from kernelopt.grams.interpolation import TILE, Interpolation, everything, values_of
 from kernelopt.kernels import Profile
 from kernelopt.kernels.profile import Metric, distances
-from kernelopt.numerics.compiling import compiled
+from kernelopt.numerics.compiling import any_order, compiled
 from kernelopt.running import check
 from kernelopt.validation import Array, Floats, Index
 
@@ -225,11 +225,11 @@ def predictions(X: Floats, numbers: Index, payload: Predictions) -> Array:
 
 def table_sums(D: Single, own: Index, payload: Predictions) -> Array:
     """Return the sums over the columns of distances; `own` has the column of each row that is its own."""
-    K = np.empty(D.shape)
-    compiled(look_up, 2 * D.size)(D.view(np.int32), payload.base, payload.value, payload.slope, K)
-    same = np.flatnonzero(own >= 0)
-    K[same, own[same]] = payload.own
-    return np.asarray(K @ payload.c)
+    found = np.empty(len(D))
+    table = payload.base, payload.value, payload.slope
+    add = compiled(add_entries, 2 * D.size)
+    add(D.view(np.int32), *table, payload.c, own, payload.own, found)
+    return found
 
 
 def parts_of(X: Any) -> Iterator[slice]:
@@ -264,3 +264,27 @@ def look_up(bits: Array, base: int, value: Array, slope: Array, out: Array) -> N
             b = max(low, min(row[j], high))
             k = (b >> np.int32(SHIFT)) - start
             to[j] = value[k] + np.float32(b & mask) * unit * slope[k]
+
+
+@any_order
+def add_entries(
+    bits: Array, base: int, value: Array, slope: Array, c: Array, own: Index, diagonal: float, out: Array
+) -> None:
+    """Write the sums over j of c_j times the entries of a table, as of `look_up`, at distances in float32.
+
+    The entry of column own_i is the diagonal instead, unless own_i is negative. The sums are in float64. No
+    matrix of entries is written to memory, which took a third of the time of a sweep.
+    """
+    low, high = np.int32(base << SHIFT), np.int32(((base + value.size) << SHIFT) - 1)
+    mask, unit, start = np.int32((1 << SHIFT) - 1), np.float32(FRACTION), np.int32(base)
+    for i in range(bits.shape[0]):
+        row, total = bits[i], 0.0
+        for j in range(row.size):
+            b = max(low, min(row[j], high))
+            k = (b >> np.int32(SHIFT)) - start
+            total += c[j] * np.float64(value[k] + np.float32(b & mask) * unit * slope[k])
+        if own[i] >= 0:
+            b = max(low, min(row[own[i]], high))
+            k = (b >> np.int32(SHIFT)) - start
+            total += c[own[i]] * (diagonal - np.float64(value[k] + np.float32(b & mask) * unit * slope[k]))
+        out[i] = total
