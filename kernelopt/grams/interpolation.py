@@ -179,7 +179,7 @@ def values_of(profiles: Sequence[Profile], d: Array) -> Array:
     return np.stack([profile.function(d) for profile in profiles])
 
 
-def everything(D: Array) -> tuple[Index, Index]:
+def everything(D: NDArray[Any]) -> tuple[Index, Index]:
     """Return the numbers of all rows and of all columns of a matrix."""
     return np.arange(D.shape[0]), np.arange(D.shape[1])
 

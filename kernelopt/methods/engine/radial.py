@@ -14,7 +14,7 @@ import numpy as np
 
 from kernelopt.grams import Grams
 from kernelopt.grams.caching import pieces
-from kernelopt.grams.interpolation import Interpolation
+from kernelopt.grams.interpolation import Interpolation, everything
 from kernelopt.grams.sweeps import (
     CELL_BITS,
     SHIFT,
@@ -29,9 +29,10 @@ from kernelopt.grams.sweeps import (
 )
 from kernelopt.kernels import Profile
 from kernelopt.methods.engine.family import Family
-from kernelopt.methods.engine.panels import mirror
+from kernelopt.methods.engine.panels import keep_panels, mirror
 from kernelopt.methods.engine.provider import Provider, kept_positions
 from kernelopt.methods.engine.settings import SETTINGS
+from kernelopt.methods.engine.triangle import gather_pairs, look_up_rows, put_rows
 from kernelopt.numerics.compiling import compiled
 from kernelopt.validation import Array, Index
 
@@ -39,10 +40,10 @@ from kernelopt.validation import Array, Index
 class Radial(Provider):
     """Kernels that are functions of one distance, from the points. No matrix of order n is stored.
 
-    The distances within the working set are kept in float32. A combination of the kernels is one function of
-    the distance, which is read from a table, so that its cost does not depend on m. The images under all
-    kernels are computed from few sums over the distances, see `Interpolation`. Single precision serves
-    the search only: `exact_images` evaluates the kernels themselves in float64.
+    The distances within the working set are kept in float32, each once. A combination of the kernels is one
+    function of the distance, which is read from a table, so that its cost does not depend on m. The images
+    under all kernels are computed from few sums over the distances, see `Interpolation`. Single precision
+    serves the search only: `exact_images` evaluates the kernels themselves in float64.
 
     Parameters
     ----------
@@ -78,7 +79,8 @@ class Radial(Provider):
         self._errors = self.tables.errors + self.tables.moduli(delta) + 4 * u
         self._sums = Interpolation(self.tables.at, self._sample())
         self._points: Index = np.empty(0, dtype=np.intp)
-        self._D, self._block = (np.empty((0, 0), dtype=np.float32) for _ in range(2))
+        self._D: Single = np.empty(0, np.float32)  # of the points i and j <= i at i (i + 1) / 2 + j
+        self._block: Single = np.empty((0, 0), np.float32)
 
     def _points_at(self, numbers: Index) -> tuple[Single, Single]:
         """Return some points in float32, and the squares of their lengths."""
@@ -96,25 +98,27 @@ class Radial(Provider):
         kept = kept_positions(self._points, points)
         size, k = points.size, kept.size
         self._last, self._block = None, np.empty((0, 0), np.float32)  # its memory is free for the distances
-        D = np.empty((size, size), np.float32)
-        for to, old in zip(D, kept, strict=False):  # row by row: a copy of all would be a third matrix
-            to[:k] = self._D[old, kept]
-        new = self._points_at(points[k:])
-        for start in range(0, size if k < size else 0, SETTINGS.columns):
-            part = slice(start, start + SETTINGS.columns)
-            D[k:, part] = self.placed.between(new, self._points_at(points[part]))
-        np.fill_diagonal(D, 0.0)
-        compiled(mirror, D.size)(D, k)
+        compiled(keep_panels, k * (k + 1) // 2)(1, kept, self._D)
+        D = np.empty(size * (size + 1) // 2, np.float32)
+        D[: k * (k + 1) // 2] = self._D[: k * (k + 1) // 2]
+        X, squares = self._points_at(points)
+        for part in pieces(size - k, size, SETTINGS.pairs):
+            first, last = k + part.start, k + part.stop
+            new, before = slice(first, last), slice(last)
+            P = self.placed.between((X[new], squares[new]), (X[before], squares[before]))
+            compiled(put_rows, P.size)(P, first, D)
         self.passes += (size - k) * size / self.n**2
         self._points, self._D = points, D
 
     def combined(self, w: Array) -> Single:
-        if self._block.shape != self._D.shape:
-            self._block = np.empty_like(self._D)
+        size = self._points.size
+        if len(self._block) != size:
+            self._block = np.empty((size, size), np.float32)
         value, slope, own = self._table(w)
-        read = compiled(look_up, 2 * self._D.size)
+        read = compiled(look_up_rows, 2 * self._D.size)
         read(self._D.view(np.int32), self.tables.base, value, slope, self._block)
         np.fill_diagonal(self._block, own)
+        compiled(mirror, self._D.size)(self._block, 0)
         return self._block
 
     def entries(self, w: Array, chosen: Index) -> Array:
@@ -125,11 +129,17 @@ class Radial(Provider):
         found = np.empty((chosen.size, chosen.size))
         value, slope, own = self._table(w)
         for part in pieces(chosen.size, chosen.size, SETTINGS.pairs):
-            D = self._D[np.ix_(chosen[part], chosen)]
+            D = self._distances(chosen[part], chosen)
             K = np.empty_like(D)
             compiled(look_up, 2 * D.size)(D.view(np.int32), self.tables.base, value, slope, K)
             found[part] = K
         np.fill_diagonal(found, own)
+        return found
+
+    def _distances(self, rows: Index, columns: Index) -> Single:
+        """Return the distances at all pairs of positions of the working set."""
+        found = np.empty((rows.size, columns.size), np.float32)
+        compiled(gather_pairs, 2 * found.size)(self._D, rows, columns, found)
         return found
 
     def _table(self, w: Array) -> tuple[Single, Single, float]:
@@ -140,8 +150,9 @@ class Radial(Provider):
     def images(self, c: Array, chosen: Index) -> Array:
         support, found = np.flatnonzero(c), np.empty((self.m, chosen.size))
         for part in pieces(chosen.size, support.size, SETTINGS.pairs):
-            moments, rows = self._sums.moments(chosen[part].size), chosen[part]
-            found[:, part] = self._sums.add(self._D, rows, support, c[support], moments)
+            D = self._distances(chosen[part], support)
+            moments = self._sums.moments(len(D))
+            found[:, part] = self._sums.add(D, *everything(D), c[support], moments)
             found[:, part] += self._sums.sums(moments)
         own = np.where(self.sizes > 0, 1.0, 0.0) - self.tables.origin
         return np.asarray(self.sizes[:, None] * (found + np.outer(own, c[chosen])))
@@ -173,7 +184,7 @@ class Radial(Provider):
         place = positions(points, support)
         for piece in pieces(known.size, support.size, SETTINGS.looked_up):
             part = known[piece]
-            f[part] = table_sums(self._D[np.ix_(rows[part], columns)], place[part], payload)
+            f[part] = table_sums(self._distances(rows[part], columns), place[part], payload)
         if self.family.located is None:
             f[new] = own * np.where(place[new] >= 0, c[place[new]], 0.0)
         elif new.size:

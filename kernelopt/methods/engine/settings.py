@@ -83,7 +83,6 @@ class Settings:
     basis_accuracy: float = 1e-7
     block_entries: int = 1 << 17  # of all kernels that are read at a time: 1 MB, for a fast cache
     block_share: int = 8  # they take at most one part in so many of the memory
-    columns: int = 4096  # of the distances that are computed at a time
     # Of the inner products that are summed at a time: the error of a sum grows with its length
     features: int = 256
     pairs: int = 1 << 20  # of the distances of a prediction that are computed at a time: 4 MB

@@ -13,7 +13,11 @@ from formulations import lp_norm
 from kernelopt.grams import caching
 from kernelopt.grams.evaluated import KernelStorage
 from kernelopt.methods import describe
+from kernelopt.methods.engine.family import family
+from kernelopt.methods.engine.radial import Radial
 from kernelopt.methods.engine.working_set import first_points
+from kernelopt.structure.ball import read_ball
+from kernelopt.structure.structure import Structure
 
 
 def peak(task):
@@ -66,19 +70,20 @@ def test_a_constant_diagonal_is_one_number():
 
 
 def test_predictions_and_bounds_keep_no_array_of_all_kernels_and_points():
-    grams, y = problem(12_000, 200)
+    grams, y = problem(20_000, 200)
     alpha, w = np.zeros(y.size), np.linspace(0, 1, 200)
     support = np.arange(0, 9000, 30)
     alpha[support] = np.where(y[support] > 0, 1, -np.sum(y[support] > 0) / np.sum(y[support] < 0))
     alpha /= np.abs(alpha).max()
-    D = euclidean_distances(grams.storage.X, grams.storage.X[support], squared=True)
+    D = euclidean_distances(grams.storage.X[::40], grams.storage.X[support], squared=True)
     plain = sum(
         v * np.exp(-D / (2 * s**2)) @ alpha[support]
         for v, s in zip(w, np.geomspace(0.3, 6, 200), strict=True)
     )
     one, every = 8 * y.size, 8 * 200 * y.size
+    problem(10_000, 60)[0].storage.image(w[:60], alpha[:10_000])  # compiles, which takes memory too
     image, used = peak(lambda: grams.storage.image(w, alpha))
-    np.testing.assert_allclose(image, plain, rtol=0, atol=1e-11 * np.abs(plain).max())
+    np.testing.assert_allclose(image[::40], plain, rtol=0, atol=1e-11 * np.abs(plain).max())
     assert used < 0.6 * every
     grams.storage.forget_matrices()
     built = lp_norm.primal(grams, y, p=1)
@@ -102,3 +107,28 @@ def test_a_saved_machine_predicts_some_points_at_a_time(monkeypatch, tmp_path):
     np.testing.assert_allclose(saved.decision_function(X), whole, rtol=1e-12)
     assert sum(asked) == 70 and max(asked) < 70
     np.testing.assert_allclose(whole, solution.decision_function(grams.cross(X)), rtol=1e-9, atol=1e-12)
+
+
+def test_distances_of_the_working_set_are_kept_once():
+    """Beside the combined matrix they take half of its memory, also while the set changes."""
+    grams, y = problem(3000, 8)
+    read = read_ball(Structure(lp_norm.primal(grams, y, p=1).problem))
+    provider = Radial(family(grams.storage), grams, read.reach, read.n)
+    first, second = np.arange(0, 2000), np.r_[np.arange(0, 2000, 2), np.arange(2000, 3000)]
+    w = np.ones(8)
+
+    def used():
+        for points in (first, second):
+            provider.activate(points)
+            provider.kernel(w)
+
+    used()  # compiles
+    provider.activate(first[:300])
+    _, most = peak(used)
+    assert most < 4 * 2000**2 * 1.5 + 2e7  # two matrices, or two triangles and one, were 2 or more
+    D = euclidean_distances(grams.storage.X, squared=True)[np.ix_(second, second)]
+    plain = sum(np.exp(-D / (2 * s**2)) for s in np.geomspace(0.3, 6, 8))
+    np.testing.assert_allclose(provider.unit(w) * provider.kernel(w), plain, atol=8 * 4e-6)
+    c = np.random.default_rng(0).standard_normal(2000)
+    images = provider.images(c, np.arange(0, 2000, 3))
+    np.testing.assert_allclose(images.sum(axis=0), (plain @ c)[::3], atol=8 * 2e-6 * np.abs(c).sum())
