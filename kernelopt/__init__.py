@@ -72,7 +72,13 @@ __version__ = "0.1.0"
 
 formulations_are_own()  # or a warning says what to do
 
-_LAZY = ("estimators", "extend", "plotting", "testing")  # modules that few need or that take long to import
+_LAZY = (
+    "cluster",
+    "estimators",
+    "extend",
+    "plotting",
+    "testing",
+)  # modules that few need or that take long to import
 
 
 def __getattr__(name: str) -> object:

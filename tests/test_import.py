@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 LATER = (
+    "dask",
+    "distributed",
     "clarabel",
     "highspy",
     "joblib",

@@ -12,10 +12,18 @@ from kernelopt.grams import evaluated
 from kernelopt.grams import rows as blocks
 from kernelopt.grams.rows import ArrayRows, FileRows
 from kernelopt.grams.sweeps import Place, length
+from kernelopt.learner.smo import smo_pairs
+from kernelopt.numerics.compiling import compiled
 
 SIZES = [700, 300, 1100]
 N = sum(SIZES)
 STARTS = np.cumsum([0, *SIZES])
+
+
+@pytest.fixture(autouse=True)
+def machine_code():
+    """The loop of the search that Python, until it is compiled, rounds otherwise."""
+    compiled(smo_pairs)
 
 
 @pytest.fixture
