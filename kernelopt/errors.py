@@ -84,7 +84,26 @@ class InsufficientMemoryError(KerneloptError, MemoryError):
 
 
 def insufficient_memory(error: MemoryError, count: int, points: int) -> InsufficientMemoryError:
-    """Return a MemoryError of a computation with `count` kernels as one that says what would fit."""
+    """Return a MemoryError of a computation with `count` kernels as one that says what would fit.
+
+    Parameters
+    ----------
+    error : MemoryError
+        What numpy has raised.
+    count, points : int
+        The numbers of kernels and of points.
+
+    Returns
+    -------
+    InsufficientMemoryError
+        `error` itself where it is one.
+
+    Examples
+    --------
+    >>> from kernelopt.errors import insufficient_memory
+    >>> print(str(insufficient_memory(MemoryError(), 3, 10_000)).partition(", where")[0])
+    3 kernels on 10,000 points must fit into memory
+    """
     if isinstance(error, InsufficientMemoryError):
         return error
     matrix = 8 * points**2 / 2**30

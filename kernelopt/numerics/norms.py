@@ -17,11 +17,18 @@ def lp_length(v: ArrayLike, p: float) -> float:
     v : array of shape (m,)
         An infinite entry makes the norm infinite, and a NaN makes it NaN.
     p : float in [1, inf]
+        The exponent.
 
     Raises
     ------
     ParameterError, ShapeError
         If p is below 1, or v is not a vector of real numbers.
+
+    Examples
+    --------
+    >>> from kernelopt.extend import norms
+    >>> norms.lp_length([3.0, -4.0], 2)
+    5.0
     """
     p = exponent(p)
     sizes: Array = np.abs(numeric(v, "v"))
@@ -33,7 +40,22 @@ def lp_length(v: ArrayLike, p: float) -> float:
 
 
 def length_of_positive(v: Array, p: float) -> float:
-    """Return `lp_length` of a vector v >= 0 and a p that need no check."""
+    """Return `lp_length` of a vector v >= 0 and a p that need no check.
+
+    Parameters
+    ----------
+    v : array of shape (m,)
+        With entries >= 0.
+    p : float in [1, inf]
+        The exponent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelopt.extend import norms
+    >>> norms.length_of_positive(np.array([3.0, 4.0]), 1)
+    7.0
+    """
     largest = float(v.max(initial=0.0))
     if not 0 < largest < np.inf or np.isinf(p):
         return largest
@@ -46,10 +68,21 @@ def length_of_positive(v: Array, p: float) -> float:
 def conjugate_exponent(p: float) -> float:
     """Return q with 1/p + 1/q = 1, for p in [1, inf].
 
+    Parameters
+    ----------
+    p : float in [1, inf]
+        The exponent.
+
     Raises
     ------
     ParameterError
         If p is not in [1, inf].
+
+    Examples
+    --------
+    >>> from kernelopt.extend import norms
+    >>> norms.conjugate_exponent(1), norms.conjugate_exponent(4)
+    (inf, 1.3333333333333333)
     """
     p = exponent(p)
     if p == 1:
@@ -66,13 +99,22 @@ def minimizing_weights(lengths: Array, p: float, floor: float = 0.0) -> Array:
     Parameters
     ----------
     lengths : array of shape (m,), with entries >= 0
+        Of the parts of f in the spaces of the kernels.
     p : float in [1, inf]
+        The exponent of the ball.
     floor : float >= 0, default 0
         Smaller weights are raised to this share of the largest one, before the normalisation.
 
     References
     ----------
     .. [1] Kloft et al., lp-norm multiple kernel learning, JMLR 12 (2011).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelopt.extend import norms
+    >>> norms.minimizing_weights(np.array([1.0, 8.0]), p=2).round(4)  # in the ratio 1 to 8^(2/3) = 4
+    array([0.2425, 0.9701])
     """
     largest = float(lengths.max(initial=0.0))
     powers = (lengths / largest) ** (2 / (p + 1)) if largest > 0 else np.ones(lengths.size)
