@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +17,12 @@ FOLDER = ROOT / "benchmarks" / "reproductions"
 SCRIPTS = ("pereverzyev", "fung", "lanckriet", "kundu", "kloft")
 FAILING = 2  # what argparse ends with
 GAP = 0.1  # no number of a quick run is known worse than this
+RESULTS = {
+    path.stem: json.loads(path.read_text(encoding="utf-8")) for path in (FOLDER / "results").glob("*.json")
+}
+ROW = re.compile(  # paper, page, table, outcome, and the figure between its marks
+    r"^\| \[.+\]\((\w+)\.md\) \| (.+?) \| (.+?) \| <!-- (\w+): (.+?) -->(.+)<!-- end --> \|$", re.MULTILINE
+)
 
 
 def script(name, *options):
@@ -46,6 +54,24 @@ def test_a_quick_run_has_tables_certified_numbers_and_goes_on_where_it_ended(nam
     again = script(name, "--quick", "--repetitions", "1", "--output", str(output))
     assert not again.returncode and not again.stderr  # no cell is computed again
     assert json.loads(output.read_text(encoding="utf-8"))["cells"] == results["cells"]
+
+
+def test_the_pages_have_the_numbers_of_the_results(monkeypatch):
+    maker = ROOT / "docs" / "make_reproductions.py"
+    monkeypatch.setattr(sys, "argv", [str(maker), "--check"])
+    runpy.run_path(str(maker), run_name="__main__")
+
+
+def test_the_index_has_a_row_for_every_table_of_the_results():
+    rows = ROW.findall((ROOT / "docs" / "reproductions" / "index.md").read_text(encoding="utf-8"))
+    assert {outcome for _, _, outcome, *_ in rows} <= {"reproduced", "in part", "not"}
+    told = {(study, key): text for page, _, _, study, key, text in rows if page == study}
+    assert told == {
+        (name, key): text for name, one in RESULTS.items() for key, text in one["figures"].items()
+    }
+    for one in RESULTS.values():
+        assert not one["quick"] and one["commit"] != "unknown"
+        assert all("gap" in cell for cell in one["cells"])
 
 
 @pytest.mark.parametrize("name", SCRIPTS[:1])
