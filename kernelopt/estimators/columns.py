@@ -252,8 +252,13 @@ def median_distance(Z: Array, weights: Array, random_state: Any = 0) -> float:
     if len(Z) > MEDIAN_POINTS:
         chosen = as_generator(random_state).choice(len(Z), MEDIAN_POINTS, replace=False)
         Z, weights = Z[chosen], weights[chosen]
+    distances = pdist(Z)
+    if (weights == weights[0]).all():
+        distances = distances[distances > 0]
+        middle = (distances.size - 1) // 2
+        return float(np.partition(distances, middle)[middle])
     i, j = np.triu_indices(len(Z), 1)
-    distances, shares = pdist(Z), weights[i] * weights[j]
+    shares = weights[i] * weights[j]
     order = np.argsort(distances)
     order = order[distances[order] > 0]
     sums = np.cumsum(shares[order])

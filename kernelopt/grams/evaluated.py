@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from copy import copy, deepcopy
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -17,9 +17,9 @@ from kernelopt.grams.interpolation import FEWEST_POINTS, is_worthwhile
 from kernelopt.grams.rows import ArrayRows, Rows
 from kernelopt.grams.storage import EVERY, Points, Storage
 from kernelopt.grams.sweeps import Place
-from kernelopt.kernels import Kernel, Profile, as_points, gaussian, identity, polynomial
+from kernelopt.kernels import Kernel, Profile, as_points, gaussian, identity, linear, polynomial
 from kernelopt.kernels.base import claims, foreign
-from kernelopt.kernels.profile import Metric, distances
+from kernelopt.kernels.profile import Metric, distances, to_squared_distances
 from kernelopt.running import Steps, check
 from kernelopt.validation import Array, Index, as_float_array, as_symmetric, numeric, shown
 from kernelopt.validation.matrices import symmetrised
@@ -83,6 +83,9 @@ class KernelStorage(Storage):
             K = self._at_distances(i, profile, self._all_distances(profile))
             np.fill_diagonal(K, profile.own)
             return K
+        if is_polynomial(kernel) and self.rows is not None:
+            with np.errstate(all="ignore"):
+                return kernel._finite(kernel.of_products(self._all_products()))
         K = kernel(self.X)
         if not isinstance(kernel, Kernel) or foreign(kernel):  # else it is exactly symmetric already
             K = as_symmetric(K, self.names[i])
@@ -105,11 +108,38 @@ class KernelStorage(Storage):
         """Return the distances between all points, which are kept where several kernels depend on them."""
 
         def computed(distance: Distance) -> Array:
+            if distance == ("sqeuclidean", None) and self._products_serve:
+                products = self._all_products()
+                squares, D = np.diag(products).copy(), products.copy()
+                to_squared_distances(D, squares, squares)
+                np.fill_diagonal(D, 0.0)
+                return D
             points = self.centred(np.arange(self.n_points), distance[1])
             return symmetrised(distances(points, None, distance[0]), "the distances")
 
         several = sum(p is not None and p.distance == profile.distance for p in self.profiles) > 1
         return self._distances.get(profile.distance, computed) if several else computed(profile.distance)
+
+    def _all_products(self) -> Array:
+        """Return the inner products of all points, which are kept where several kernels depend on them."""
+
+        def computed(_: Any) -> Array:
+            return symmetrised(self.X @ self.X.T, "the inner products")
+
+        several = sum(map(is_polynomial, self.kernels)) > 1 or self._products_serve
+        return self._distances.get("products", computed) if several else computed(None)
+
+    @cached_property
+    def _products_serve(self) -> bool:
+        """Whether inner products that polynomials need give distances of points that are close to the origin.
+
+        The rounding errors of |x|^2 - 2 x'z + |z|^2 are relative to |x|^2. So they are at most twice as large
+        as for points less their mean, if the mean is no longer than the deviation from it is on average.
+        """
+        if not any(map(is_polynomial, self.kernels)) or not isinstance(self.rows, ArrayRows):
+            return False
+        centre = self.rows.centre
+        return float(centre @ centre) <= float(np.square(self.X - centre).sum()) / self.n_points
 
     def image(self, w: Array, a: Array) -> Array:
         active, last = np.flatnonzero(w), self._image
@@ -346,7 +376,7 @@ class KernelStorage(Storage):
         part.names = tuple(self.names[i] for i in chosen)
         part.shape = (len(chosen), *self.shape[1:])
         part.profiles = tuple(self.profiles[i] for i in chosen)
-        part._last, part._image = None, None
+        part._last, part._image = {}, None
         part._cache = self._cache.part(chosen)
         return self._sharing(part, chosen)
 
@@ -402,6 +432,11 @@ def own_entries(rows: Index, columns: Index | slice) -> tuple[Index, Index]:
     counts = last - first
     at = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts - first, counts)
     return np.repeat(np.arange(rows.size), counts), order[at]
+
+
+def is_polynomial(kernel: Any) -> TypeGuard[polynomial]:
+    """Whether a kernel is a polynomial of the inner product, as kernelopt evaluates it."""
+    return type(kernel) in (polynomial, linear)
 
 
 def is_quick(kernel: Any) -> bool:

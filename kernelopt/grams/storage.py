@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,8 +18,10 @@ from kernelopt.running import check
 from kernelopt.validation import Array, Index, row_maxima
 
 Points: TypeAlias = Index | slice  # in a block of entries
+Known: TypeAlias = tuple[Index, Array]  # points in order, and the images of an alpha there
 
 EVERY = slice(None)  # all points
+KEPT_BYTES = 4_000_000  # of images of the last alphas, where these are of several machines and small
 GATHERED = 1 / 3  # share of the points up to which images are computed from the rows of a support: measured
 GATHERED_ENTRIES = 1 << 17  # entries of such rows that are copied at a time: 1 MB, which fits a fast cache
 
@@ -43,6 +46,13 @@ def power_of_two(a: Array) -> float:
     return float(np.ldexp(1.0, np.frexp(np.abs(a).max(initial=0.0))[1]))
 
 
+def remembered(kept: Mapping[bytes, Known], key: bytes, new: Known) -> dict[bytes, Known]:
+    """Return the images of the last alphas with new ones at the end, those that fit into little memory."""
+    found = {k: known for k, known in kept.items() if k != key} | {key: new}
+    sizes = np.cumsum([len(k) + found[k][1].nbytes for k in reversed(found)])
+    return dict(list(found.items())[-max(1, int((sizes <= KEPT_BYTES).sum())) :])
+
+
 class Storage(ABC):
     """m symmetric matrices of order N; all operations follow from the methods `gram` and `block`.
 
@@ -64,7 +74,7 @@ class Storage(ABC):
     pointwise: bool = False
     """Whether entries of images are computed one by one where not all are asked for."""
 
-    _last: tuple[Array, Index, Array] | None = None  # the last alpha, points in order, and images there
+    _last: Mapping[bytes, Known] = MappingProxyType({})  # of the last alphas, the newest at the end
 
     def __init__(self, m: int, n_points: int, names: Sequence[str] | None = None) -> None:
         self.shape, self.n_points = (m, n_points, n_points), n_points
@@ -191,7 +201,7 @@ class Storage(ABC):
     def _remembered(self, a: Array, wanted: Index) -> tuple[Index, Array]:
         """Return points in order, `wanted` among them, and the entries of (K_i a)_i there.
 
-        Entries of the last alpha are not computed again.
+        Entries of the last alphas are not computed again.
         """
         known, images = self._known_images(a) or (np.zeros(0, dtype=np.intp), np.zeros((len(self), 0)))
         missing = np.setdiff1d(wanted, known, assume_unique=True)
@@ -203,19 +213,19 @@ class Storage(ABC):
             images = np.concatenate([images, self._images(a, missing)], axis=1)[:, order]
             known = points[order]
         images = read_only(images)
-        self._last = a.copy(), known, images
+        self._last = remembered(
+            self._last, a.tobytes(), (known, images)
+        )  # other threads may read the old one
         return known, images
 
-    def _known_images(self, a: Array) -> tuple[Index, Array] | None:
-        """Return the points at which images of the last alpha are known, and these, if a is the last one."""
-        last = self._last
-        if last is not None and np.array_equal(a, last[0]):
-            return last[1:]
-        if self.origin is None:
-            return None
+    def _known_images(self, a: Array) -> Known | None:
+        """Return the points at which images of an alpha are known, and these, if it is one of the last."""
+        last = self._last.get(a.tobytes())
+        if last is not None or self.origin is None:
+            return last
         whole, chosen = self.origin
-        known = whole._known_images(a)
-        return known and (known[0], known[1][chosen])
+        found = whole._known_images(a)
+        return found and (found[0], found[1][chosen])
 
     def image(self, w: Array, a: Array) -> Array:
         """Return sum_i w_i K_i a, shape (N,)."""

@@ -102,9 +102,16 @@ class polynomial(Kernel):
         object.__setattr__(self, "offset", positive(self.offset, "offset", allow_zero=True))
 
     def gram(self, X: Array, Z: Array | None = None) -> Array:
-        K = np.asarray(X @ (X if Z is None else Z).T)
-        for part in row_blocks(K) if self.degree > 1 or self.offset else ():
-            K[part] += self.offset
+        products = np.asarray(X @ (X if Z is None else Z).T)
+        return self.of_products(products, products)
+
+    def of_products(self, products: Array, out: Array | None = None) -> Array:
+        """Return (products + offset)^degree for inner products x_i'z_j, in the array `out` if it is given."""
+        if self.degree == 1 and not self.offset:
+            return products
+        K = np.empty_like(products) if out is None else out
+        for part in row_blocks(K):
+            np.add(products[part], self.offset, out=K[part])
             K[part] **= self.degree
         return K
 

@@ -105,11 +105,16 @@ def squared_distances(X: Array, Z: Array | None = None) -> Array:
     squares = np.einsum("ij,ij->i", X, X)
     others = squares if Z is None else np.einsum("ij,ij->i", Z, Z)
     found: Array = X @ (X if Z is None else Z).T
-    for part in row_blocks(found):
-        rows = found[part]
-        rows *= -2
-        rows += squares[part, None] + others  # this sum first: then the result is symmetric where Z is X
-        np.maximum(rows, 0, out=rows)
+    to_squared_distances(found, squares, others)
     if Z is None:
         np.fill_diagonal(found, 0.0)
     return found
+
+
+def to_squared_distances(products: Array, squares: Array, others: Array) -> None:
+    """Replace inner products x_i'z_j by |x_i|^2 - 2 x_i'z_j + |z_j|^2, at least 0, given the squares."""
+    for part in row_blocks(products):
+        rows = products[part]
+        rows *= -2
+        rows += squares[part, None] + others  # this sum first: then the result is symmetric where Z is X
+        np.maximum(rows, 0, out=rows)

@@ -10,7 +10,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -42,8 +42,15 @@ def smo_points(K: Array, y: Array, loss: Loss, bias: bool, alpha: Array) -> Iter
             g[:] = K @ a + curve.curvature * a - curve.linear
 
 
-def smo_rounds(K: NDArray[Any], curve: Curve, bias: bool, a: Array, g: Array) -> Iterator[bool]:
-    """Change a and g = K a + curvature a - linear by SMO; yield in turn whether a tolerance is met."""
+def smo_rounds(
+    K: NDArray[Any], curve: Curve, bias: bool, a: Array, g: Array
+) -> Generator[bool, float | None, None]:
+    """Change a and g = K a + curvature a - linear by SMO; yield in turn whether a tolerance is met.
+
+    The gap of a machine is about proportional to the violation of the optimality conditions. A caller that
+    needs a smaller gap sends the ratio of the two: the next tolerance falls by it, if that is more than
+    usual.
+    """
     loop = smo_pairs if bias else coordinate_steps
     scale = float(np.abs(curve.linear).max(initial=0.0) + curve.l1.max(initial=0.0)) or 1.0
     tol = SETTINGS.first_tolerance * scale
@@ -55,10 +62,13 @@ def smo_rounds(K: NDArray[Any], curve: Curve, bias: bool, a: Array, g: Array) ->
             steps = affordable(loop, min(portion, left), passes)
             violation = compiled(loop, passes * steps)(K, *curve[1:], a, g, tol, steps)
             left -= steps
-        yield violation <= tol
+        ratio, last = (yield violation <= tol), SETTINGS.last_tolerance * scale
         if violation <= tol:
-            tol = min(tol, max(violation, SETTINGS.last_tolerance * scale)) / SETTINGS.reduction
-        if tol < SETTINGS.last_tolerance * scale:
+            met = min(tol, max(violation, last))
+            tol = met / SETTINGS.reduction
+            if ratio is not None:
+                tol = min(tol, max(ratio * met, last))
+        if tol < last:
             return
 
 

@@ -63,9 +63,15 @@ def step_zeros(total: Function, knots: Array, drops: Array, start: float) -> tup
     """
     if (falling := drops > 0).any():  # half of the knots of a hinge are no drops
         knots, drops = knots[falling], drops[falling]
-    order = np.argsort(knots)
-    edges = knots[order]
-    values = start - np.concatenate([[0.0], np.cumsum(drops[order])])
+    if (drops == drops[:1]).all():  # of samples with one weight: numbers are sorted without their places
+        edges, falls = (
+            np.sort(knots),
+            float(drops[0]) * np.arange(knots.size + 1) if knots.size else np.zeros(1),
+        )
+    else:
+        order = np.argsort(knots)
+        edges, falls = knots[order], np.concatenate([[0.0], np.cumsum(drops[order])])
+    values = start - falls
     error = gamma(edges.size + 2) * (abs(start) + float(drops.sum()))
     low, high = int((values > error).sum()), int((values >= -error).sum())
     found = []

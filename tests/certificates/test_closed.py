@@ -311,6 +311,12 @@ def test_a_minorant_is_computed_once_for_each_alpha(monkeypatch):
     assert minorants(structure, [one.copy()])[0] is first and minorants(structure, [other])[0] is second
     assert len(computed) == 2 and first.constant.mid != second.constant.mid
     assert minorants(structure, [one], accurate=True)[0] is not first
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            sources, "MOST_PRODUCTS", 0
+        )  # as for many points: sums of twice the precision take long
+        kept = minorants(structure, [one])[0]
+        assert minorants(structure, [one], accurate=True)[0] is kept
     computed.clear()
     solution = ko.solve(problem, "exact")
     assert solution.status == "optimal" and float(problem.constraints[-1].dual_value) > 0

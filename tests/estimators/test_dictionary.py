@@ -10,6 +10,7 @@ from sklearn.metrics.pairwise import laplacian_kernel
 import kernelopt as ko
 from kernelopt.errors import InputError, LabelError, NotFiniteError, NotPSDError, ParameterError, ShapeError
 from kernelopt.estimators import KernelStack, MKLClassifier, MKLClassifierCV, MKLRegressor, OneClassMKL
+from kernelopt.estimators.columns import median_distance
 from kernelopt.estimators.dictionary import fit_dictionary
 from kernelopt.estimators.labels import warn_of_targets
 from tests.every import every
@@ -43,6 +44,18 @@ def test_columns_of_one_range_keep_their_common_unit():
     assert np.allclose(fit_dictionary(None, 3 - 2 * pixels).points(3 - 2 * pixels), -Z)
     other = pixels * [1, 1, 1, 2, 2]  # two of five columns reach the largest number, all the smallest
     assert np.allclose(fit_dictionary(None, other).points(other).std(axis=0), 1 / np.sqrt(5))
+
+
+def test_the_median_of_equal_weights_is_that_of_any_weights():
+    """Of an even and an odd number of different distances, and with points that coincide."""
+    for Z in (X, X[:7], X[:6], np.r_[X[:5], X[:3]], X[:2]):
+        d = np.sort(pdist(Z))
+        d = d[d > 0]
+        half = d[np.searchsorted(np.arange(1, d.size + 1), d.size / 2)]  # the first with half of the pairs
+        assert median_distance(Z, np.ones(len(Z))) == half
+        almost = np.full(len(Z), 1.0)
+        almost[0] += 1e-12
+        assert median_distance(Z, almost) in d[np.abs(d - half).argsort()[:3]]
 
 
 def test_median_is_of_a_sample_where_there_are_many_points():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ import kernelopt as ko
 from formulations import lp_norm
 from kernelopt.errors import NotFiniteError
 from kernelopt.grams import caching, evaluated
+from kernelopt.grams import storage as stored
 from kernelopt.methods import results
 from tests.every import every
 from tests.grams.stacks import Counting
@@ -75,6 +77,28 @@ def test_scales_and_offsets_of_the_points_do_not_matter(scale, offset):
         assert grams.rows([3])[k] == pytest.approx(grams[k][[3]], rel=rounding, abs=rounding)
 
 
+@every("offset, products", [(0.0, True), (0.2, True), (1e5, False)])
+def test_polynomials_and_gaussians_share_the_inner_products_of_points_near_the_origin(offset, products):
+    """Far from it distances of the products would lose digits, and are those of points less their mean."""
+    Z = X - X.mean(axis=0) + offset
+    storage = ko.Grams.from_kernels(KERNELS, Z).storage
+    assert storage._products_serve == products
+    calls, true = [], evaluated.distances
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluated, "distances", lambda *given: calls.append(given) or true(*given))
+        Ks = list(storage)
+    assert len(calls) == (not products)
+    for K, kernel in zip(Ks, KERNELS, strict=True):
+        exact = plain(kernel, Z)
+        assert K == pytest.approx(exact, rel=1e-13, abs=1e-13 + 1e-15 * offset)
+        assert np.array_equal(K, K.T) and not K.flags.writeable
+    for kernel in (ko.polynomial(3, 0.0), ko.polynomial(1, 2.0), ko.linear()):
+        alone = ko.Grams.from_kernels([kernel], Z).storage.gram(0)
+        np.testing.assert_allclose(alone, (Z @ Z.T + kernel.offset) ** kernel.degree, rtol=1e-13)
+    with pytest.raises(NotFiniteError, match=r"polynomial\(degree=2"):
+        ko.Grams.from_kernels([ko.polynomial(2), ko.linear()], 1e100 * X).storage.gram(0)
+
+
 def test_equal_points_have_distance_zero():
     for kernels in ([ko.gaussian(1.0)], [ko.gaussian(1.0), ko.gaussian(2.0)]):
         same = ko.Grams.from_kernels(kernels, np.ones((4, 2)))
@@ -120,6 +144,23 @@ def test_stacks_of_other_forms_pass_the_support_on(part):
     images = grams.apply(a)
     assert kernel.whole == 0
     assert images == pytest.approx(np.asarray(grams) @ a, rel=1e-10, abs=1e-12)
+
+
+def test_images_of_several_machines_are_kept_while_they_are_small(monkeypatch):
+    kernel, rng = Counting(), np.random.default_rng(8)
+    storage = ko.Grams.from_kernels([kernel, ko.gaussian(1.0)], X).storage
+    alphas = rng.standard_normal((3, N)) * (np.arange(N) < 6)
+    first = [storage.images(a, np.arange(4)) for a in alphas]
+    rows = kernel.rows
+    again = [storage.subset(np.array([1, 0])).images(a.copy(), np.arange(4)) for a in alphas]
+    assert kernel.rows == rows and all((x[::-1] == y).all() for x, y in zip(first, again, strict=True))
+    monkeypatch.setattr(stored, "KEPT_BYTES", 2 * (first[0].nbytes + alphas[0].nbytes))
+    storage.images(rng.standard_normal(N) * (np.arange(N) < 6), np.arange(4))
+    assert len(storage._last) == 2  # the new ones and the last before them
+    monkeypatch.setattr(stored, "KEPT_BYTES", 0)
+    storage.images(alphas[0], np.arange(4))
+    assert len(storage._last) == 1
+    assert not copy.copy(storage).__getstate__().keys() & {"_last"}
 
 
 def test_images_of_matrices_that_no_cache_holds_never_evaluate_a_whole_one(monkeypatch):

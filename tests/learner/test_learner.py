@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 import kernelopt as ko
 from kernelopt.learner import block_lower_bound, learn, learn_blocks, lower_bound
+from kernelopt.learner.smo import smo_rounds
 from tests.every import every
 from tests.problems import (
     CASES,
@@ -211,3 +212,22 @@ def test_a_zero_block_changes_nothing(norm):
     assert learn_blocks(padded, y, loss, True, norm).value == pytest.approx(
         learn_blocks(Ks, y, loss, True, norm).value, rel=1e-7
     )
+
+
+@biases
+@every("ratio", [None, 0.5, 1e-5])
+def test_the_tolerance_of_smo_falls_by_the_ratio_that_is_sent(bias, ratio):
+    """The violations are those of the conditions at a, which are computed here from K a."""
+    K, y = ridged(stack(N)[0]), labels(N)
+    curve, a = ko.hinge(1.3).curve(y), np.zeros(N)
+    g, found = -curve.linear, []
+    rounds = smo_rounds(K, curve, bias, a, g)
+    sent = None
+    while len(found) < 2:
+        assert rounds.send(sent)
+        slope = K @ a - curve.linear
+        up, down = slope[a < curve.upper].min(), slope[a > curve.lower].max()
+        found.append(max(down - up, 0.0) if bias else max(-up, down, 0.0))
+        sent = ratio
+    allowed = 0.2 if ratio is None else min(0.2, ratio)
+    assert found[0] <= 1e-2 and found[1] <= allowed * max(found[0], 1e-12) + 1e-14

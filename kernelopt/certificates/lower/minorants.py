@@ -11,6 +11,7 @@ import numpy as np
 
 from kernelopt.certificates.boxes import Boxes
 from kernelopt.certificates.conic.stated import substituted
+from kernelopt.grams import Grams
 from kernelopt.language.learner import Learner
 from kernelopt.numerics.ball import Ball, form, stacked
 from kernelopt.numerics.norms import conjugate_exponent, minimizing_weights
@@ -175,8 +176,7 @@ def quadratic_form(
             products = Ball(alpha[:, None]) * Ball(alpha)
             found.append((weights, Ball(products.mid.ravel(), products.rad.ravel() + entry)))
             continue
-        fixed = weights is not None and not weights.matrices
-        exactly = accurate and (fixed or len(grams) * alpha.size**2 <= MOST_PRODUCTS)
+        exactly = accurate and can_be_exact(weights, grams, alpha.size)
         errors = form_errors(grams.magnitudes, alpha, perturbation, not exactly)
         if exactly:
             exact = stacked(form(np.asarray(G), alpha) for G in grams)
@@ -184,6 +184,17 @@ def quadratic_form(
         else:
             found.append((weights, Ball(grams.forms(alpha), errors)))
     return found
+
+
+def can_be_exact(weights: Affine | None, grams: Grams | None, n: int) -> bool:
+    """Whether the forms of a stack of kernels are computed by dot products that are rounded once."""
+    fixed = weights is not None and not weights.matrices
+    return grams is not None and (fixed or len(grams) * n**2 <= MOST_PRODUCTS)
+
+
+def gains_accuracy(term: RiskTerm) -> bool:
+    """Whether an accurate minorant of a risk is another one."""
+    return any(can_be_exact(*part, term.learner.n) for parts in term.weighted for part in parts)
 
 
 def near_minorant(term: FidelityTerm, U: Array) -> Minorant:
@@ -216,7 +227,7 @@ def minorants(structure: Structure, alphas: Sequence[Array], accurate: bool = Fa
     """
     kept, objective, found = last_minorants(structure), structure.objective, list[Minorant]()
     for k, (term, alpha) in enumerate(zip(structure.risks, alphas, strict=True)):
-        key = (k, accurate, alpha.tobytes())
+        key = (k, accurate and gains_accuracy(term), alpha.tobytes())
         if objective is not None and objective.factors[k] == 0 and not structure.constrained[k]:
             below = constant(0.0)
         elif key in kept:

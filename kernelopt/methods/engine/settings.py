@@ -15,6 +15,7 @@ class Settings:
     gap_share: float = 2e-3  # of the gap on all points
     last_share: float = 0.4  # of the tolerance
     training_share: float = 0.1  # of the gap that is aimed at
+    share_of_training: float = 0.5  # of the gap that a training needs, at which its next tolerance aims
     loose_share: float = 3e-3  # of the best gap: training need not be more exact than this, but see `halved`
     # Of the gap: a step that leaves more, and does not raise the value, lacks exact training
     halved: float = 0.5

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,7 +71,7 @@ def train(data: Learner, block: Block, unit: float, alpha: Array, f: Array, shar
     """
     steps, smooth = training_steps(data, block, unit, alpha, f), has_smooth_dual(data.loss, data.y)
     best = machine(data, *next(steps))
-    while best.gap > share and (step := next(steps, None)):
+    while best.gap > share and (step := sent(steps, SETTINGS.share_of_training * share / best.gap)):
         trial = machine(data, *step)
         best = trial if not smooth or trial.gap < best.gap else best  # SMO goes on improving alpha
     if block.dtype == np.float32 or best.gap <= share:
@@ -80,12 +81,22 @@ def train(data: Learner, block: Block, unit: float, alpha: Array, f: Array, shar
     return min(best, machine(data, found, K @ found), key=lambda trained: trained.gap)
 
 
-def training_steps(
-    data: Learner, block: Block, unit: float, alpha: Array, f: Array
-) -> Iterator[tuple[Array, Array]]:
+Training = Generator[tuple[Array, Array], float | None, None]
+
+
+def sent(steps: Training, ratio: float) -> tuple[Array, Array] | None:
+    """Return the next step, or None; by how much the gap is to fall is sent, where that is a number."""
+    try:
+        return steps.send(ratio if ratio > 0 else None)
+    except StopIteration:
+        return None
+
+
+def training_steps(data: Learner, block: Block, unit: float, alpha: Array, f: Array) -> Training:
     """Yield alpha and K_w alpha of SMO, or for a smooth dual the start and the steps of Newton's method.
 
-    SMO runs in the variable unit * alpha: a product with a power of two is exact.
+    SMO runs in the variable unit * alpha: a product with a power of two is exact. It takes the ratio of the
+    gap that is needed and the present one, see `smo_rounds`.
     """
     bias = data.has_intercept
     if has_smooth_dual(data.loss, data.y):
@@ -95,8 +106,11 @@ def training_steps(
     linear, curvature, l1, lower, upper = data.loss.curve(data.y)
     a, g = unit * alpha, f + curvature * alpha - linear
     scaled = Curve(linear, curvature / unit, l1, lower * unit, upper * unit)
-    for _ in smo_rounds(block, scaled, bias, a, g):
-        yield a / unit, g - curvature * (a / unit) + linear
+    rounds, ratio = smo_rounds(block, scaled, bias, a, g), None
+    with suppress(StopIteration):
+        while True:
+            rounds.send(ratio)
+            ratio = yield a / unit, g - curvature * (a / unit) + linear
 
 
 @dataclass
