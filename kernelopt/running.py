@@ -8,6 +8,7 @@ infinite.
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -329,3 +330,11 @@ class ProgressLine:
             if self._status is not None:
                 self._status.stop()
                 self._status = None
+
+
+def machine_bytes() -> float:
+    """Return the memory of this machine in bytes, infinite where the system does not tell."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):
+        return math.inf

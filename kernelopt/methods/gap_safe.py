@@ -58,7 +58,7 @@ import numpy as np
 
 from kernelopt.certificates import Certificate
 from kernelopt.errors import InputError
-from kernelopt.grams.caching import by_columns, pieces
+from kernelopt.grams.caching import CACHE_BYTES, by_columns, pieces
 from kernelopt.learner import Machine
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.decompositions import semidefinite_beyond
@@ -123,7 +123,7 @@ def screened(read: BallProblem, w: Array, machine: Machine, lower: float, most: 
         group = groups.pop(0)
         F = distance.flat(group)
         operations = ENTRY * w.size * F.size**2 + PARTS * F.size**3 / 6
-        if operations > most:
+        if operations > most or 8 * (2 + PARTS) * F.size**2 > CACHE_BYTES:
             groups.append(group[: group.size // 2])
             continue
         most -= operations

@@ -102,7 +102,9 @@ def solve(problem: cp.Problem, method: str | Method = "auto", **options: Unpack[
         compilation is predicted to take more than twice the time left.
     memory : float > 0 or str, optional
         Bytes, or text such as "4GB". For "exact": the largest predicted memory of a semidefinite problem,
-        default 16e9. For "interleaved": the size of the cache of kernel rows, default 5e8.
+        default 16e9. For "interleaved": the size of the cache of kernel rows, default 5e8. For "newton": what
+        its working set may take, by default of kernels of one distance the memory of the machine, and 1e9 of
+        others.
     callback : function of a dict, optional
         Called with every reported point. The keys are "method", "iteration", "seconds", "lower", "upper",
         "gap" and "point" (values by variable id, or the weights for methods on an l_p ball). For "exact"

@@ -11,8 +11,9 @@ from kernelopt.grams.stored import ArrayStorage
 from kernelopt.methods.engine.family import family
 from kernelopt.methods.engine.panels import Panels
 from kernelopt.methods.engine.provider import Provider
-from kernelopt.methods.engine.radial import Radial
+from kernelopt.methods.engine.radial import Radial, radial_bytes
 from kernelopt.methods.engine.settings import SETTINGS
+from kernelopt.methods.engine.working_set import is_sparse
 from kernelopt.structure.ball import BallProblem
 from kernelopt.validation import Array
 
@@ -60,10 +61,19 @@ def double_provider(read: BallProblem, memory: float | None) -> Provider:
 
 def provider_bytes(read: BallProblem) -> float:
     """Return the most memory that the provider needs beside kernels that are given as arrays."""
-    if family(read.whole.storage) is not None:
-        # distances and combined matrix in float32, and images in float64
-        return 2 * 4.0 * read.n**2 + 8.0 * len(read.whole) * read.n
+    if (radial := family(read.whole.storage)) is not None:
+        columns = 0 if radial.located is None else radial.located[0].shape[1]
+        return radial_bytes(usual_support(read), *read.whole.shape[:2], columns)
     return panel_bytes(read) if panels_name(read) == "precomputed" else CACHE_BYTES
+
+
+def usual_support(read: BallProblem) -> int:
+    """Return how many points a working set from n points has at its end, measured within a factor of 2.5.
+
+    That is so where alpha may be zero. The data decide it, and nothing before the search tells.
+    """
+    dense = any(not is_sparse(each.loss, each.loss.curve(each.y)) for each in read.learners)
+    return read.n if dense or read.n < SETTINGS.grown else int(read.n**SETTINGS.usual_growth)
 
 
 def compressing_basis(read: BallProblem) -> Array | None:

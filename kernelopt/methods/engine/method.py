@@ -10,7 +10,7 @@ import numpy as np
 from kernelopt.certificates import Certificate
 from kernelopt.certificates.separability import check_separable
 from kernelopt.methods.control import Control
-from kernelopt.methods.engine.choice import choose_provider, provider_bytes, provider_name
+from kernelopt.methods.engine.choice import choose_provider, provider_bytes, provider_name, usual_support
 from kernelopt.methods.engine.search import Search
 from kernelopt.methods.engine.settings import SETTINGS
 from kernelopt.methods.engine.working_set import is_sparse
@@ -33,6 +33,10 @@ class Newton(Method):
     kernels rounded to float32, until that or the training limits the gap, as it may at large C on kernels of
     low rank; then in float64, with other solvers for the training. All reported bounds are computed in
     float64 from the kernels themselves. The objective may have a linear part, the prices of the weights.
+
+    From points, memory grows with the square of the working set, which ends a little larger than the
+    support. Where it would exceed `memory`, or the memory of the machine, the call raises an error, mostly
+    long before: the set is met in parts of all points, and its first sizes tell its last one.
 
     Several risks of one kernel, such as the risks of the classes of a multi-class problem, are minimised
     together: each has its machine, on one working set, and their second derivatives are added.
@@ -81,6 +85,8 @@ class Newton(Method):
             SETTINGS.usual_steps * SETTINGS.step_seconds
             + (SETTINGS.training_seconds + SETTINGS.entry_seconds * m) * n**2
         )
+        if provider_name(match) == "radial" and n >= SETTINGS.grown:
+            seconds = min(seconds, machines * SETTINGS.pair_seconds * n * usual_support(match))
         dense = sum(not is_sparse(each.loss, each.loss.curve(each.y)) for each in match.learners)
         seconds += dense * SETTINGS.factorisation_seconds * n**3
         return Cost(seconds, provider_bytes(match))

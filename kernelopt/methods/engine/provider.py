@@ -67,6 +67,10 @@ class Provider(ABC):
         mantissa, power = math.frexp(size)
         return math.ldexp(1.0, power - (mantissa == 0.5)) if size > 0 else 1.0
 
+    def memory(self, size: int) -> float:
+        """Return about the bytes that a working set of so many points takes, 0 for a budget that is kept."""
+        return 0.0
+
     @abstractmethod
     def activate(self, points: Index) -> None:
         """Let A be the given points, in the given order, and keep what can be used again.

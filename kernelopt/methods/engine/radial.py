@@ -94,6 +94,9 @@ class Radial(Provider):
         points = self._points_at(chosen)
         return self.placed.between(points, points)[np.triu_indices(chosen.size, 1)]
 
+    def memory(self, size: int) -> float:
+        return radial_bytes(size, *self.grams.shape[:2], self.placed.width)
+
     def activate(self, points: Index) -> None:
         kept = kept_positions(self._points, points)
         size, k = points.size, kept.size
@@ -197,6 +200,16 @@ class Radial(Provider):
         place = np.full(self.n, -1)
         place[among] = np.arange(among.size)
         return place[points]
+
+
+def radial_bytes(size: int, m: int, n_points: int, columns: int) -> float:
+    """Return about the bytes of m kernels of one distance, for a working set of so many points.
+
+    They are the combined matrix and the distances in float32, 6 bytes a pair, where at other times a matrix
+    of the free samples in float64 is in the place of the first; the images of the set; and the points with
+    the vectors of all points.
+    """
+    return 8.0 * size**2 + 32.0 * m * size + (8.0 * columns + 400.0) * n_points
 
 
 def placed(family: Family, n: int) -> tuple[Placed, float, float]:

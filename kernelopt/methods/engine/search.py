@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kernelopt.certificates.gap import relative_gap
+from kernelopt.errors import InsufficientMemoryError
 from kernelopt.language.learner import Learner
 from kernelopt.learner.newton import inverse_hessian
 from kernelopt.methods.checkpoint import kept
@@ -25,6 +26,7 @@ from kernelopt.methods.engine.working_set import (
 )
 from kernelopt.methods.on_ball import EQUAL, best_weights, warm_start
 from kernelopt.numerics.norms import lp_length
+from kernelopt.running import machine_bytes
 from kernelopt.structure.ball import BallProblem
 from kernelopt.validation import Array, Index
 
@@ -137,6 +139,7 @@ class Search:
         points = state.points
         others = np.random.default_rng(self.seed).permutation(np.setdiff1d(np.arange(self.read.n), points))
         first, seen = points.size, 0
+        sizes = [(first, first)]
         while seen < others.size:
             state = self.activated(state, points)
             step = self.solved(state, SETTINGS.first_gap)[0]
@@ -150,6 +153,9 @@ class Search:
                 predicted = state.provider.predict(step.w, *sparse(a), part) + machine.intercept
                 outside |= excess(curve.at(part), predicted) > 0
             points = np.concatenate([points[near], np.sort(part[outside])])
+            sizes.append((first + seen, points.size))
+            if len(sizes) > SETTINGS.forecast_parts:
+                self.check_memory(state.provider, forecast(sizes, self.read.n), SETTINGS.forecast_margin)
         return replace(state, points=points, images=np.zeros(0))  # the provider has another working set
 
     def extended(self, state: State, alpha: Array) -> Array:
@@ -163,6 +169,7 @@ class Search:
         provider, n = state.provider, self.read.n
         same = bool(state.images.size) and np.array_equal(points, state.points)
         if not same:
+            self.check_memory(provider, points.size)
             self.control.show(f"{self.control.method}: {points.size} of {n} points")
             provider.activate(points)
         images = np.zeros((len(self.data), provider.m, points.size))
@@ -172,6 +179,19 @@ class Search:
             elif a.any():
                 found[:] = provider.images(a[points], np.arange(points.size))
         return replace(state, points=points, images=images, same=same)
+
+    def check_memory(self, provider: Provider, size: int, margin: float = 1.0) -> None:
+        """Raise an error where a working set of so many points does not fit, by a factor `margin`."""
+        limit = machine_bytes() if self.control.memory is None else self.control.memory
+        needed = provider.memory(size)
+        if needed > margin * limit:
+            n = self.read.n
+            raise InsufficientMemoryError(
+                f"a working set of {size:,} of {n:,} points must fit into memory, where it takes about "
+                f"{needed / 1e9:.2g} GB, got {limit / 1e9:.2g} GB. What would fit: about "
+                f"{int(n * (limit / needed) ** 0.5):,} points, or a smaller p or C or wider kernels, with "
+                f"fewer support vectors. Else pass memory='{needed / 1e9:.2g}GB', where there is so much."
+            )
 
     def samples(self, points: Index) -> list[Learner]:
         """Return the losses on the working set."""
@@ -312,6 +332,16 @@ class Search:
         control = self.control
         best = max(lower, control.lower), min(upper, control.upper)
         return relative_gap(*best, control.floor) <= control.tol
+
+
+def forecast(sizes: list[tuple[int, int]], n: int) -> int:
+    """Return the size of a growing working set at n points, by the line through its last two logarithms.
+
+    `sizes` has the points that were met and the size of the set after them.
+    """
+    (before, small), (met, large) = sizes[-2:]
+    slope = np.log(large / small) / np.log(met / before) if met > before else 0.0
+    return int(large * (n / met) ** min(1.0, max(0.0, slope)))
 
 
 def sparse(alpha: Array) -> tuple[Index, Array]:

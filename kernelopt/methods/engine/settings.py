@@ -45,6 +45,10 @@ class Settings:
     fewest: int = 300  # and at least so many
     most_first: int = 4000  # and at most so many: measured, n / 12 of 200,000 took 1.4 times as long
     small: int = 500  # so many are one working set: measured, it takes fewer steps than one that grows
+    # Parts of a growing set after which its size at the end is predicted; it is refused where the prediction
+    # is beyond the memory by this factor.
+    forecast_parts: int = 2
+    forecast_margin: float = 2.0
     everything: float = 0.85  # share of the points from which the working set is all of them
     smallest_class: int = 20  # of each label at least, if there are as many
     growth: int = 4  # points added at once: this multiple of the working set
@@ -96,6 +100,10 @@ class Settings:
     # Decrease, relative to the diagonal, below the first knot, where functions are constant
     first_drop: float = 1e-8
     # The predicted seconds.
+    # Measured: support vectors of n points are about n to this power, and the seconds of a call from points
+    # for each pair of a point and one of them
+    usual_growth: float = 0.8
+    pair_seconds: float = 6e-8
     # Measured: Newton steps of a call, and the seconds of each beside those that follow
     usual_steps: int = 8
     step_seconds: float = 3.5e-3

@@ -14,7 +14,9 @@ from kernelopt.grams import caching
 from kernelopt.grams.evaluated import KernelStorage
 from kernelopt.methods import describe
 from kernelopt.methods.engine.family import family
+from kernelopt.methods.engine.method import Newton
 from kernelopt.methods.engine.radial import Radial
+from kernelopt.methods.engine.search import forecast
 from kernelopt.methods.engine.working_set import first_points
 from kernelopt.structure.ball import read_ball
 from kernelopt.structure.structure import Structure
@@ -126,9 +128,35 @@ def test_distances_of_the_working_set_are_kept_once():
     provider.activate(first[:300])
     _, most = peak(used)
     assert most < 4 * 2000**2 * 1.5 + 2e7  # two matrices, or two triangles and one, were 2 or more
+    _, later = peak(lambda: provider.entries(w, np.arange(1800)))
+    assert max(most, later) / 2 < provider.memory(2000) < 2 * max(most, later)
     D = euclidean_distances(grams.storage.X, squared=True)[np.ix_(second, second)]
     plain = sum(np.exp(-D / (2 * s**2)) for s in np.geomspace(0.3, 6, 8))
     np.testing.assert_allclose(provider.unit(w) * provider.kernel(w), plain, atol=8 * 4e-6)
     c = np.random.default_rng(0).standard_normal(2000)
     images = provider.images(c, np.arange(0, 2000, 3))
     np.testing.assert_allclose(images.sum(axis=0), (plain @ c)[::3], atol=8 * 2e-6 * np.abs(c).sum())
+
+
+def test_a_call_that_cannot_fit_says_so_at_once_with_what_would():
+    grams, y = problem(9000, 4)
+    built = lp_norm.primal(grams, y, p=1)
+    reports = []
+    wanted = "working set of .* of 9,000 points must fit into memory.*got 0.02 GB.*points.*memory="
+    with pytest.raises(ko.errors.InsufficientMemoryError, match=wanted):
+        built.solve("newton", tol=1e-3, memory=2e7, callback=reports.append)
+    assert not reports
+    assert built.solve("newton", tol=1e-2, memory="1GB").status == "optimal"
+
+
+def test_the_size_of_a_growing_set_is_predicted_by_a_power_of_the_points():
+    assert forecast([(1000, 1000), (2000, 800), (4000, 1600)], 16_000) == pytest.approx(6400, abs=1)
+    assert forecast([(4000, 4000), (8000, 2000)], 80_000) == 2000  # a set that shrinks does not go on
+
+
+def test_predicted_memory_grows_with_the_support_and_not_with_all_pairs():
+    few, many = (
+        Newton().cost(read_ball(Structure(lp_norm.primal(*problem(n, 4), p=1).problem))).memory
+        for n in (10_000, 40_000)
+    )
+    assert 4 < many / few < 16 and many < 8 * 40_000**2 / 4
