@@ -11,7 +11,7 @@ nox.options.default_venv_backend = "virtualenv"
 nox.options.error_on_missing_interpreters = False  # they are named, and skipped
 
 
-@nox.session(python=["3.11", "3.12", "3.13"])
+@nox.session(python=["3.11", "3.12", "3.13", "3.14"])
 def language(session):
     """Run the tests of the language, or the ones that stand behind `--`, with the newest dependencies."""
     session.install("-e", ".[test]")

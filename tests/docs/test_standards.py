@@ -20,7 +20,8 @@ def test_a_hook_of_pre_commit_has_the_version_of_the_extra(tool):
     assert pin == f"{tool}=={rev}"
 
 
-def test_each_python_that_nox_tests_is_a_classifier():
+def test_each_python_that_is_a_classifier_is_tested():
     tested = re.findall(r'"(3\.\d+)"', (ROOT / "noxfile.py").read_text(encoding="utf-8"))
     named = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line)]
-    assert tested == named and PROJECT["requires-python"] == f">={tested[0]}"
+    assert tested[: len(named)] == named  # the last ones where a machine has them
+    assert PROJECT["requires-python"] == f">={tested[0]}"
