@@ -48,7 +48,7 @@ def rows(paths: str | Sequence[str | Path], client: Client | None = None, *, pat
     Parameters
     ----------
     paths : str, or sequence of path-like
-        A pattern such as ``"blocks/*.npy"``, whose files are taken in the order of their names, or the files in
+        A pattern such as ``"blocks/*.npy"``, whose files are taken in the order of their names, or files in
         the order of the labels. Each has an array of shape (rows, d), all in float64 or all in float32. On a
         cluster every worker must see them, and at most 400 files make a sweep fast.
     client : distributed.Client, optional
