@@ -11,7 +11,7 @@ from kernelopt.errors import ShapeError
 from kernelopt.grams.caching import cached_array, read_only
 from kernelopt.grams.joined import one_by_one
 from kernelopt.grams.storage import Points, Storage, power_of_two
-from kernelopt.numerics.compiling import compiled, is_loaded
+from kernelopt.numerics.compiling import compiled, compiled_as, is_loaded
 from kernelopt.numerics.decompositions import SECONDS
 from kernelopt.running import check
 from kernelopt.validation import Array, Floats, Index, Mask, plain, shown
@@ -228,11 +228,10 @@ class IdentityStorage(Storage):
         return len(points)
 
 
-def add_rows(rows: Array, slots: Index, steps: Array, images: Array) -> None:
-    """Add sum_i steps_i rows[m, slots_i] to images[m] for every m, four rows at a time.
+def add_rows_loop(rows: Array, slots: Index, steps: Array, images: Array) -> None:
+    """Do what `add_rows` does, four rows at a time.
 
-    The loop is to be `compiled`. Rows in single precision are converted entry by entry, so that products and
-    sums are doubles.
+    Rows in single precision are converted entry by entry, so that products and sums are doubles.
     """
     n = rows.shape[2]
     for m in range(rows.shape[0]):
@@ -247,6 +246,12 @@ def add_rows(rows: Array, slots: Index, steps: Array, images: Array) -> None:
             for j in range(n):
                 images[m, j] += steps[i] * rows[m, slots[i], j]
             i += 1
+
+
+@compiled_as(add_rows_loop)
+def add_rows(rows: Array, slots: Index, steps: Array, images: Array) -> None:
+    """Add sum_i steps_i rows[m, slots_i] to images[m] for every m, in doubles. It is to be `compiled`."""
+    images += np.tensordot(steps, rows[:, slots], (0, 1))
 
 
 def gather(matrices: Array, rows: Index, columns: Index, found: Array) -> None:

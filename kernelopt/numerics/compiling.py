@@ -47,8 +47,8 @@ def any_order(loop: Loop) -> Loop:
 def compiled_as(loop: Loop) -> Callable[[Loop], Loop]:
     """Let a loop be compiled in the place of a function that computes the same by numpy; for a decorator.
 
-    It is for a short function that compiled loops call: Python runs the function, without a pass for each
-    entry, and machine code the loop, without arrays of intermediate results.
+    Python runs the function, without a pass for each entry, and machine code the loop, without arrays of
+    intermediate results. The name of the function stands for both, also where compiled loops call it.
     """
 
     def decorate(by_numpy: Loop) -> Loop:
@@ -99,21 +99,21 @@ class _Code:
     """The two forms of a loop, and the seconds that Python has taken to run it in this process."""
 
     def __init__(self, loop: Loop) -> None:
-        self._loop, self._spent, self._functions = loop, 0.0, len(set(_tree(loop)))
+        self._python, self._loop, self._spent = loop, _loops.get(loop, loop), 0.0
         self._machine_code: Loop | None = None
-        self._is_cached = _is_cached(loop)
+        self._functions, self._is_cached = len(set(_tree(self._loop))), _is_cached(self._loop)
 
     @property
     def passes_left(self) -> float:
-        """The number of passes that Python may still run, 0 where there is machine code."""
+        """The number of passes that Python may still run, -inf where there is machine code."""
         if self._machine_code is not None or self._is_cached:
-            return 0.0
+            return -np.inf
         price = COMPILATION * self._functions + (0.0 if is_loaded() else IMPORT)
         return (price - self._spent) / PASS
 
     def form(self, passes: float) -> Loop:
         """Return the form for a call of so many passes."""
-        return self._run if passes < self.passes_left else self.machine_code()
+        return self._run if passes <= self.passes_left else self.machine_code()
 
     def machine_code(self) -> Loop:
         """Return the function that numba compiles at its first call, with those that it calls."""
@@ -132,7 +132,7 @@ class _Code:
         started = time.thread_time()
         try:
             with np.errstate(all="ignore"):
-                return self._loop(*arguments)
+                return self._python(*arguments)
         finally:
             seconds = time.thread_time() - started
             self._spent += seconds

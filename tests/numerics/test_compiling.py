@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 from formulations import lp_norm, similarity
+from kernelopt.grams.stored import add_rows
+from kernelopt.methods.engine import panels
 from kernelopt.methods.engine.panels import mirror
 from kernelopt.methods.engine.radial import look_up
 from kernelopt.methods.similarity.secular import (
@@ -139,6 +141,8 @@ json.dump({"numba": "numba" in sys.modules, "gap": solution.gap}, sys.stdout)
 FORM = """
 import json, sys
 import numpy as np
+from kernelopt.grams.stored import add_rows
+from kernelopt.methods.engine import panels
 from kernelopt.methods.engine.panels import mirror
 from kernelopt.numerics.compiling import compiled
 
@@ -197,11 +201,13 @@ def test_python_runs_a_loop_until_its_runs_have_taken_as_long_as_a_compilation(m
     assert compiled(wait, 1) == "machine code"
 
 
-def test_the_steps_of_a_call_are_those_that_python_can_run(machine):
+def test_the_steps_of_a_call_are_those_that_python_can_run(machine, monkeypatch):
     machine(0.05)
     passes = 0.05 / compiling.PASS / 3.5  # of a step
     assert affordable(mirror, 2, passes) == 2
     assert affordable(mirror, 100, passes) == 3
+    monkeypatch.setattr(compiling, "_dispatcher", None)  # nothing can be compiled
+    compiled(mirror, affordable(mirror, 100, passes / 10) * passes / 10)(np.eye(3), 0)
     assert affordable(mirror, 100, 4 * passes) == 100  # compiled, as not even one step can be run
     machine(-np.inf)
     assert affordable(mirror, 100, passes) == 100
@@ -248,6 +254,7 @@ def test_the_bounds_of_both_forms_enclose_one_optimum(name, machine):
 
 @pytest.mark.parametrize("n", [1, 2, 50])
 def test_functions_of_numpy_are_the_loops_that_are_compiled_in_their_place(n):
+    """Those of the secular equation; `PANELS` has the others."""
     rng = np.random.default_rng(n)
     gaps, squares, u, poles = rng.uniform(1, 2, (4, n))
     for split in {0, n // 2, n}:
@@ -258,3 +265,35 @@ def test_functions_of_numpy_are_the_loops_that_are_compiled_in_their_place(n):
     numbers = [form(gaps, 0.5, squares, poles, u, row) for form, row in forms]
     assert numbers[0] == pytest.approx(numbers[1], rel=1e-14)
     assert rows[0] == pytest.approx(rows[1], rel=1e-15)
+
+
+def panels_of(rng, m=3, size=7):
+    return rng.standard_normal(m * size * (size + 1) // 2).astype(np.float32)
+
+
+def sparse(rng, size):
+    return rng.standard_normal(size) * (rng.random(size) < 0.5)
+
+
+PANELS = {  # arguments of a seed: the last one is written
+    panels.put_panels: lambda rng: (rng.standard_normal((3, 2, 9)), rng.random(3), 4, panels_of(rng)),
+    panels.combine_panels: lambda rng: (panels_of(rng), 3, np.array([0, 2]), rng.random(2), np.zeros((7, 9))),
+    panels.mirror: lambda rng: (rng.standard_normal((40, 40)), 35),
+    panels.panel_images: lambda rng: (
+        panels_of(rng), 3, sparse(rng, 5), rng.random(7) < 0.5, rng.standard_normal((3, 7)),
+    ),
+    add_rows: lambda rng: (
+        rng.standard_normal((3, 8, 6)).astype(np.float32), np.array([7, 0, 3, 1, 4]), rng.random(5),
+        rng.standard_normal((3, 6)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("function", PANELS, ids=lambda function: function.__name__)
+def test_rows_of_numpy_are_the_loops_that_are_compiled_in_their_place(function):
+    for seed in range(5):
+        one, two = (PANELS[function](np.random.default_rng(seed)) for _ in range(2))
+        function(*one)
+        compiled(function)(*two)
+        for a, b in zip(one, two, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-12)

@@ -16,7 +16,7 @@ import numpy as np
 from kernelopt.grams import Grams
 from kernelopt.methods.engine.provider import Block, Provider, kept_positions
 from kernelopt.methods.engine.settings import SETTINGS
-from kernelopt.numerics.compiling import any_order, compiled
+from kernelopt.numerics.compiling import any_order, compiled, compiled_as
 from kernelopt.validation import Array, Index
 
 TILE = 32  # rows and columns of a tile that is transposed at a time: 8 KB, which fit into the first cache
@@ -79,7 +79,7 @@ class Panels(Provider):
         for start, K in self._rows(np.arange(self.m), kept.size, held):
             if mixing is not None:
                 K = (mixing @ K.reshape(self.m, -1)).reshape(-1, *K.shape[1:])
-            compiled(put_panels, K.size)(K, scales, start, self._entries)
+            compiled(put_panels, passes_of_rows(K.shape[1], K.size))(K, scales, start, self._entries)
 
     def _rows(self, chosen: Index, first: int, last: int) -> Iterator[tuple[int, Array]]:
         """Yield the first of some positions in first..last - 1, and the stored matrices in their rows.
@@ -102,20 +102,20 @@ class Panels(Provider):
         scaled = w * self.sizes / self.unit(w)
         weights = scaled if self.U is None else scaled @ self.U
         active, chosen = np.flatnonzero(weights), np.flatnonzero(scaled)
-        combine = compiled(combine_panels, active.size * held**2 / 2)
+        combine = compiled(combine_panels, passes_of_rows(held, active.size * held**2 / 2))
         combine(self._entries, self.width, active, weights[active], block[:held])
         block[held:] = 0.0
         for start, K in self._rows(chosen, held, size):
             rows = (self._scales * scaled)[chosen] @ K.reshape(chosen.size, -1)
             block[start : start + K.shape[1], : K.shape[2]] = rows.reshape(K.shape[1:])
-        compiled(mirror, block.size)(block, 0)
+        compiled(mirror, passes_of_rows(size, block.size))(block, 0)
         return block
 
     def images(self, c: Array, chosen: Index) -> Array:
         size, held = self._points.size, self._held
         wanted, found = np.zeros(size, dtype=bool), np.zeros((self.width, size))
         wanted[chosen] = True
-        add = compiled(panel_images, self.width * held**2 / 2)
+        add = compiled(panel_images, passes_of_rows(held, self.width * held**2 / 2))
         add(self._entries, self.width, c[:held], wanted, found)
         found = self.sizes[:, None] * (found if self.U is None else self.U @ found)
         for start, K in self._rows(np.arange(self.m), held, size):
@@ -125,8 +125,13 @@ class Panels(Provider):
         return np.asarray(found[:, chosen])
 
 
-def put_panels(K: Array, scales: Array, first: int, panels: Array) -> None:
-    """Write the panels of scales_k K_k, shape (rows, columns): row i is the row of the position first + i."""
+def passes_of_rows(rows: int, entries: float) -> float:
+    """Return about the passes of a loop that take as long as numpy, a row of the panels at a time."""
+    return 20 * rows + entries / 50
+
+
+def put_panels_loop(K: Array, scales: Array, first: int, panels: Array) -> None:
+    """Do what `put_panels` does."""
     m = K.shape[0]
     for i in range(K.shape[1]):
         width = first + i + 1
@@ -134,6 +139,19 @@ def put_panels(K: Array, scales: Array, first: int, panels: Array) -> None:
             row, scale, at = K[k, i], scales[k], m * (width * (width - 1) // 2) + k * width
             for j in range(width):
                 panels[at + j] = scale * row[j]
+
+
+@compiled_as(put_panels_loop)
+def put_panels(K: Array, scales: Array, first: int, panels: Array) -> None:
+    """Write the panels of scales_k K_k, shape (rows, columns): row i is the row of the position first + i."""
+    for i in range(K.shape[1]):
+        rows_of(panels, K.shape[0], first + i)[:] = scales[:, None] * K[:, i, : first + i + 1]
+
+
+def rows_of(panels: Array, m: int, i: int) -> Array:
+    """Return the panel of a position as a view, shape (m, i + 1)."""
+    start = m * (i * (i + 1) // 2)
+    return panels[start : start + m * (i + 1)].reshape(m, i + 1)
 
 
 def keep_panels(m: int, kept: Index, panels: Array) -> None:
@@ -148,8 +166,8 @@ def keep_panels(m: int, kept: Index, panels: Array) -> None:
 
 
 @any_order
-def combine_panels(panels: Array, m: int, active: Index, weights: Array, rows: Array) -> None:
-    """Write the lower triangle of sum_k weights_k K_active_k to `rows`, rounded once from float64."""
+def combine_panels_loop(panels: Array, m: int, active: Index, weights: Array, rows: Array) -> None:
+    """Do what `combine_panels` does."""
     total = np.empty(rows.shape[0])
     for i in range(total.size):
         start, width, row = m * (i * (i + 1) // 2), i + 1, total[: i + 1]
@@ -164,8 +182,15 @@ def combine_panels(panels: Array, m: int, active: Index, weights: Array, rows: A
             to[j] = row[j]
 
 
-def mirror(M: Array, first: int) -> None:
-    """Copy the rows from `first` on, left of the diagonal, to the columns above the diagonal."""
+@compiled_as(combine_panels_loop)
+def combine_panels(panels: Array, m: int, active: Index, weights: Array, rows: Array) -> None:
+    """Write the lower triangle of sum_k weights_k K_active_k to `rows`, rounded once from float64."""
+    for i in range(rows.shape[0]):
+        rows[i, : i + 1] = weights @ rows_of(panels, m, i)[active].astype(np.float64)
+
+
+def mirror_loop(M: Array, first: int) -> None:
+    """Do what `mirror` does, tile by tile."""
     size = M.shape[0]
     for top in range(first - first % TILE, size, TILE):
         for left in range(0, top + 1, TILE):
@@ -174,12 +199,16 @@ def mirror(M: Array, first: int) -> None:
                     M[j, i] = M[i, j]
 
 
-@any_order
-def panel_images(panels: Array, m: int, c: Array, wanted: Array, images: Array) -> None:
-    """Add the images of c under all kernels to `images`, shape (m, size), at the positions `wanted`.
+@compiled_as(mirror_loop)
+def mirror(M: Array, first: int) -> None:
+    """Copy the rows from `first` on, left of the diagonal, to the columns above the diagonal."""
+    for i in range(first, M.shape[0]):
+        M[:i, i] = M[i, :i]
 
-    The panel of a position that is not wanted and has c = 0 is not read.
-    """
+
+@any_order
+def panel_images_loop(panels: Array, m: int, c: Array, wanted: Array, images: Array) -> None:
+    """Do what `panel_images` does."""
     for i in range(c.size):
         if c[i] == 0 and not wanted[i]:
             continue
@@ -187,7 +216,19 @@ def panel_images(panels: Array, m: int, c: Array, wanted: Array, images: Array) 
         for k in range(m):
             at, total, ci, image = start + k * (i + 1), 0.0, c[i], images[k]
             for j in range(i):
-                entry = float(panels[at + j])
+                entry = np.float64(panels[at + j])
                 total += entry * c[j]
                 image[j] += entry * ci
-            image[i] += total + float(panels[at + i]) * ci
+            image[i] += total + np.float64(panels[at + i]) * ci
+
+
+@compiled_as(panel_images_loop)
+def panel_images(panels: Array, m: int, c: Array, wanted: Array, images: Array) -> None:
+    """Add the images of c under all kernels to `images`, shape (m, size), at the positions `wanted`.
+
+    The panel of a position that is not wanted and has c = 0 is not read.
+    """
+    for i in np.flatnonzero((c != 0) | wanted[: c.size]):
+        rows = rows_of(panels, m, i).astype(np.float64)
+        images[:, :i] += c[i] * rows[:, :i]
+        images[:, i] += rows @ c[: i + 1]

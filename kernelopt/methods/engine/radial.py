@@ -29,7 +29,7 @@ from kernelopt.grams.sweeps import (
 )
 from kernelopt.kernels import Profile
 from kernelopt.methods.engine.family import Family
-from kernelopt.methods.engine.panels import keep_panels, mirror
+from kernelopt.methods.engine.panels import keep_panels, mirror, passes_of_rows
 from kernelopt.methods.engine.provider import Provider, kept_positions
 from kernelopt.methods.engine.settings import SETTINGS
 from kernelopt.methods.engine.triangle import gather_pairs, look_up_rows, put_rows
@@ -121,7 +121,7 @@ class Radial(Provider):
         read = compiled(look_up_rows, 2 * self._D.size)
         read(self._D.view(np.int32), self.tables.base, value, slope, self._block)
         np.fill_diagonal(self._block, own)
-        compiled(mirror, self._D.size)(self._block, 0)
+        compiled(mirror, passes_of_rows(len(self._block), self._block.size))(self._block, 0)
         return self._block
 
     def entries(self, w: Array, chosen: Index) -> Array:

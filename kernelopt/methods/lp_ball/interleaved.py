@@ -158,7 +158,7 @@ class Interleaved(BallMethod):
             tolerance, most = VIOLATION_SHARE * violation, STEPS_PER_ENTRY * Q.size
             compiled(pairs, 3 * K.shape[0] * most)(K, *parts[:, Q], new, g[Q], tolerance, most)
             moved = np.flatnonzero(new != a[Q])
-            add = compiled(add_rows, images.size * (moved.size + 3) // 4)
+            add = compiled(add_rows, 100 + images.size * moved.size / 50)
             add(cache.rows, slots[moved], (new - a[Q])[moved], images)
             a[Q] = new
             s = reach * (images @ a)
