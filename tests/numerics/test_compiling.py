@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 from formulations import lp_norm, similarity
+from kernelopt.grams.interpolation import add_moments
 from kernelopt.grams.stored import add_rows
+from kernelopt.grams.sweeps import look_up, to_distances
 from kernelopt.methods.engine import panels
 from kernelopt.methods.engine.panels import mirror
-from kernelopt.methods.engine.radial import look_up
 from kernelopt.methods.similarity.secular import (
     eigenvector_loop,
     secular_eigenvector,
@@ -141,7 +142,9 @@ json.dump({"numba": "numba" in sys.modules, "gap": solution.gap}, sys.stdout)
 FORM = """
 import json, sys
 import numpy as np
+from kernelopt.grams.interpolation import add_moments
 from kernelopt.grams.stored import add_rows
+from kernelopt.grams.sweeps import look_up, to_distances
 from kernelopt.methods.engine import panels
 from kernelopt.methods.engine.panels import mirror
 from kernelopt.numerics.compiling import compiled
@@ -297,3 +300,32 @@ def test_rows_of_numpy_are_the_loops_that_are_compiled_in_their_place(function):
         compiled(function)(*two)
         for a, b in zip(one, two, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-12)
+
+
+def in_cells(rng):
+    D = rng.uniform(0.1, 1.0, (6, 5)).astype(np.float32)
+    first, moments = int(np.float32(0.1).view(np.int32)) >> 19, np.zeros((3, 40, 9))
+    return (
+        D.view(np.int32),
+        np.array([4, 0, 2]),
+        np.arange(5),
+        19,
+        first,
+        rng.random(5),
+        moments,
+        np.zeros(15, int),
+    )
+
+
+SAME_BITS = {  # of loops that run in workers too, the arguments
+    to_distances: lambda rng: (rng.random((4, 6), np.float32), *(rng.random(n, np.float32) for n in (4, 6))),
+    add_moments: in_cells,
+}
+
+
+@pytest.mark.parametrize("loop", SAME_BITS, ids=lambda loop: loop.__name__)
+def test_loops_that_workers_run_have_the_same_bits_in_both_forms(loop):
+    one, two = (SAME_BITS[loop](np.random.default_rng(0)) for _ in range(2))
+    assert loop(*one) == compiled(loop)(*two)
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -228,7 +228,7 @@ def panel_images(panels: Array, m: int, c: Array, wanted: Array, images: Array) 
 
     The panel of a position that is not wanted and has c = 0 is not read.
     """
-    for i in np.flatnonzero((c != 0) | wanted[: c.size]):
+    for i in np.flatnonzero((c != 0) | wanted[: c.size]).tolist():
         rows = rows_of(panels, m, i).astype(np.float64)
         images[:, :i] += c[i] * rows[:, :i]
         images[:, i] += rows @ c[: i + 1]
