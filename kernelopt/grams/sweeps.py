@@ -227,9 +227,7 @@ def table_sums(D: Single, own: Index, payload: Predictions) -> Array:
     """Return the sums over the columns of distances; `own` has the column of each row that is its own."""
     found = np.empty(len(D))
     table = payload.base, payload.value, payload.slope
-    add = compiled(
-        add_entries
-    )  # never in Python, whose sums are in another order: workers have the same bits
+    add = compiled(add_entries)  # not in Python, which adds in another order: all workers have the same bits
     add(D.view(np.int32), *table, payload.c, own, payload.own, found)
     return found
 

@@ -167,10 +167,10 @@ def test_a_large_call_is_compiled_at_once_and_later_processes_take_what_it_has_c
     assert any(tmp_path.rglob("*mirror*.nbi"))
     assert in_a_new_process(small, tmp_path) == {"right": True, "numba": True}
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    assert compiling._is_cached(mirror) and not compiling._is_cached(look_up)
+    assert compiling._is_cached(panels.mirror_loop) and not compiling._is_cached(look_up)
     for file in tmp_path.rglob("*.nbi"):  # older than the files of the package: numba would compile anew
         os.utime(file, (0, 0))
-    assert not compiling._is_cached(mirror)
+    assert not compiling._is_cached(panels.mirror_loop)
 
 
 @pytest.fixture
