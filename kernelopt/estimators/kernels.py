@@ -248,7 +248,8 @@ def scaled_by(grams: Grams, normalize: str, weights: Array) -> tuple[Grams, Arra
     if normalize not in ("multiplicative", "trace"):
         return grams, np.ones(len(grams))
     shares, storage = weights / weights.sum(), grams.storage
-    functions = storage if isinstance(storage, KernelStorage) and storage.quick else None
+    passing = isinstance(storage, KernelStorage) and (storage.quick or not all_cached(grams.shape))
+    functions = storage if isinstance(storage, KernelStorage) and passing else None
     if have_room(grams) or (all_cached(grams.shape) and functions is None):
         steps = Steps("evaluating kernels", len(grams))
         for _ in grams:  # each kernel is evaluated once, and is then taken from the cache

@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelopt.errors import InputError, NotFiniteError, ShapeError
 from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, pieces, read_only
-from kernelopt.grams.interpolated import interpolated_images
+from kernelopt.grams.interpolated import interpolated_forms, interpolated_images
 from kernelopt.grams.interpolation import FEWEST_POINTS, is_worthwhile
 from kernelopt.grams.rows import ArrayRows, Rows
 from kernelopt.grams.storage import EVERY, Points, Storage
@@ -24,6 +24,7 @@ from kernelopt.running import Steps, check
 from kernelopt.validation import Array, Index, as_float_array, as_symmetric, numeric, shown
 from kernelopt.validation.matrices import symmetrised
 
+MANY_POINTS = 4000  # from which kernels of one distance are summed over all pairs from polynomials
 PAIRS = 1 << 18  # pairs of points in a block: 2 MB, for a fast cache, and enough for matrix products
 FEW_COLUMNS = 64  # of points whose inner product takes no longer than to write and read it: measured
 EVALUATING = "evaluating kernels"
@@ -199,14 +200,28 @@ class KernelStorage(Storage):
         """Return (a'K_i a)_i for an alpha of all points; entries are evaluated once, and none is kept.
 
         Half of a symmetric matrix is evaluated: rows with their own columns and, twice, with later ones.
+        Functions of one distance are summed from polynomials where there are many points.
         """
-        found, every, steps = np.zeros(len(self)), np.arange(self.n_points), Steps(EVALUATING, len(self))
-        for rows in pieces(self.n_points, self.n_points, PAIRS):
+        found, every, rest = np.zeros(len(self)), np.arange(self.n_points), set(range(len(self)))
+        if self.n_points > MANY_POINTS:
+            for numbers, located, metric in self._interpolated(rest, every, every, 2 * self.n_points):
+                tested = {k: self.names[i] for k, i in enumerate(numbers) if self._claims(i)}
+                profiles = [p for i in numbers if (p := self.profiles[i])]
+                found[numbers] = interpolated_forms(profiles, located, metric, a, tested)
+                rest.difference_update(numbers)
+        steps = Steps(EVALUATING, len(rest))
+        for rows in pieces(self.n_points, self.n_points, PAIRS) if rest else []:
             later = np.where(every < rows.stop, a, 2 * a)[rows.start :]
-            for i, part, K in self._blocks(every[rows], every[rows.start :], range(len(self))):
+            for i, part, K in self._blocks(every[rows], every[rows.start :], rest):
                 found[i] += a[rows][part] @ (K @ later)
-            steps.take(len(self) * (rows.stop - rows.start) / self.n_points)
+            steps.take(len(rest) * (rows.stop - rows.start) / self.n_points)
         return found
+
+    @cached_array
+    def mean_entries(self) -> Array:
+        if all_cached(self.shape):
+            return super().mean_entries
+        return self.passing_forms(np.full(self.n_points, 1 / self.n_points))
 
     @cached_property
     def quick(self) -> bool:

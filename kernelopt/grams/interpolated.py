@@ -12,9 +12,10 @@ from kernelopt.grams.rows import Rows
 from kernelopt.grams.sweeps import Images, Place, images
 from kernelopt.kernels import Profile
 from kernelopt.kernels.profile import Metric, distances
-from kernelopt.running import check
+from kernelopt.running import Steps, check
 from kernelopt.validation import Array, Index
 
+ALL_PAIRS = "summing kernels over all pairs of points"  # where it is so, this is most of the time
 SAMPLED = 32  # rows whose distances tell where the cells are
 
 
@@ -59,6 +60,41 @@ def interpolated_images(
     for at, part in every.each(images, sums, rows):
         found[:, at] = part
     return found
+
+
+def interpolated_forms(
+    profiles: Sequence[Profile],
+    located: tuple[Rows, Place],
+    metric: Metric | None,
+    a: Array,
+    tested: Mapping[int, str],
+) -> Array:
+    """Return sum_ij a_i a_j k_m(x_i, x_j) over all points, shape (m,), from half of the distances.
+
+    Parameters are those of `interpolated_images`. Distances are sums of few cells: neither time nor memory
+    depends on m for each pair.
+    """
+    every, place = located
+    n, some = len(every), slice(None, None, max(1, len(every) // TILE))
+    sample = distances(place(every.take(slice(0, n, max(1, n // SAMPLED)))), place(every.take(some)), metric)
+    sums = Interpolation(partial(values_of, profiles), sample)
+    if tested:
+        sums.check(tested)
+    found, steps = np.zeros(len(profiles)), Steps(ALL_PAIRS, 1)
+    for top in range(0, n, TILE):
+        rows = slice(top, min(top + TILE, n))
+        left, moments = place(every.take(rows)), sums.moments(rows.stop - top)
+        for start in range(top, n, TILE):
+            columns = slice(start, start + TILE)
+            D = distances(left, left if start == top else place(every.take(columns)), metric)
+            if start == top:
+                np.fill_diagonal(D, 0.0)
+            c = a[columns] if start == top else 2 * a[columns]
+            found += sums.add(D, *everything(D), c, moments) @ a[rows]
+        found += sums.sums((a[rows] @ moments.reshape(len(moments), -1))[None])[:, 0]
+        steps.take((2 * n - top - rows.stop) * (rows.stop - top) / n**2)
+    excess = np.array([p.own for p in profiles]) - values_of(profiles, np.zeros(1))[:, 0]
+    return found + excess * float(a @ a)
 
 
 def own_images(payload: Images) -> Array:

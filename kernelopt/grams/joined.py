@@ -68,6 +68,10 @@ class JoinedStorage(Storage):
         return np.concatenate([part.row_means for part in self.parts])
 
     @property
+    def mean_entries(self) -> Array:
+        return np.concatenate([part.mean_entries for part in self.parts])
+
+    @property
     def of_vectors(self) -> bool:
         return all(part.of_vectors for part in self.parts)
 

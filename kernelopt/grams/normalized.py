@@ -29,7 +29,7 @@ def normalized(base: Storage, kind: str) -> Storage:
 def variances(base: Storage) -> Array:
     """Return the variance tr K_i / N - 1'K_i 1 / N^2 of the features of each kernel, shape (m,)."""
     diagonal = base.diagonals.mean(axis=1)
-    variance: Array = diagonal - base.row_means.mean(axis=1)
+    variance: Array = diagonal - base.mean_entries
     for i in np.flatnonzero(~((variance > RANK_TOLERANCE * diagonal) & (diagonal > 0)))[:1]:
         raise InputError(
             f"{base.names[i]} must have features that vary beyond round-off, got variance {variance[i]:.3g} "
@@ -159,6 +159,10 @@ class ScaledStorage(ChangedStorage):
     @property
     def rank_bounds(self) -> tuple[int, ...]:
         return self.base.rank_bounds
+
+    @property
+    def mean_entries(self) -> Array:
+        return np.asarray(self.base.mean_entries / self.constants)
 
     def combine(self, w: Array) -> Array:
         return self.base.combine(w / self.constants)

@@ -176,6 +176,11 @@ class Storage(ABC):
         return self.apply(np.ones(self.n_points)) / self.n_points
 
     @property
+    def mean_entries(self) -> Array:
+        """The means 1'K_i 1 / N^2 of all entries, shape (m,)."""
+        return np.asarray(self.row_means.mean(axis=1))
+
+    @property
     def rank_bounds(self) -> tuple[int, ...]:
         """An upper bound of the rank of each matrix, known without evaluating it."""
         return (self.n_points,) * len(self)

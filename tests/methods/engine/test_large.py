@@ -10,7 +10,7 @@ from sklearn.metrics import euclidean_distances
 
 import kernelopt as ko
 from formulations import lp_norm
-from kernelopt.grams import caching
+from kernelopt.grams import caching, evaluated
 from kernelopt.grams.evaluated import KernelStorage
 from kernelopt.methods import describe
 from kernelopt.methods.engine.family import family
@@ -160,3 +160,23 @@ def test_predicted_memory_grows_with_the_support_and_not_with_all_pairs():
         for n in (10_000, 40_000)
     )
     assert 4 < many / few < 16 and many < 8 * 40_000**2 / 4
+
+
+def test_means_over_all_pairs_are_sums_over_cells_of_the_distance(monkeypatch):
+    """They are compared with whole matrices, and no function is evaluated for each pair."""
+    X = np.random.default_rng(3).standard_normal((1500, 4))
+    kernels = [ko.gaussian(0.5), ko.linear(), ko.gaussian(3.0) + 0.5 * ko.identity(), ko.laplacian(2.0)]
+    v = np.random.default_rng(4).uniform(0, 1, 1500)
+    grams = ko.Grams.from_kernels(kernels, X)
+    plain = [v @ K @ v for K in grams]
+    scaled = np.asarray(grams.normalize("multiplicative").diagonals)
+    monkeypatch.setattr(evaluated, "MANY_POINTS", 100)
+    monkeypatch.setattr(caching, "CACHE_BYTES", 1000)
+    asked, values = [], KernelStorage._at_distances
+    monkeypatch.setattr(
+        KernelStorage, "_at_distances", lambda self, i, *given: asked.append(i) or values(self, i, *given)
+    )
+    again = ko.Grams.from_kernels(kernels, X)
+    np.testing.assert_allclose(again.storage.passing_forms(v), plain, rtol=1e-11)
+    np.testing.assert_allclose(again.normalize("multiplicative").diagonals, scaled, rtol=1e-10)
+    assert not asked
