@@ -112,7 +112,7 @@ class DaskRows(FileRows):
 
     def __init__(self, paths: Sequence[str | Path], client: Client, patience: float) -> None:
         self.client, self.patience = client, patience
-        self._token, self._digests = f"kernelopt-{uuid4().hex}", list[str]()
+        self._token, self._digests = uuid4().hex, list[str]()
         super().__init__(paths)
         self._digests = [found.digest for found in self.summaries]
 
@@ -124,19 +124,22 @@ class DaskRows(FileRows):
                 f"a cluster takes at most {MOST_BLOCKS} blocks, got {len(self.blocks)}. Write larger files."
             )
         jobs = (Job(source, block) for source, block in zip(self._sources, self.blocks, strict=True))
-        return [self.client.submit(load, job, key=f"{self._token}-block-{k}") for k, job in enumerate(jobs)]
+        return [self.client.submit(load, job, key=f"block-{self._token}-{k}") for k, job in enumerate(jobs)]
 
     def _run(self, task: Task[P, T], payload: P, parts: Sequence[Part]) -> Iterator[tuple[int, T]]:
         import dask
 
-        name, loaded, futures = f"{self._token}-{uuid4().hex}", self._loaded, list[Any]()
+        name, loaded, futures = uuid4().hex, self._loaded, list[Any]()
+        holders = self.client.who_has(loaded)  # a block should not move, but it may: to a worker without work
         # A payload that is scattered would be lost with its worker, and no task would make it again.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": LARGE_MESSAGE}):
-            sent = self.client.submit(itself, Payload(payload), key=f"{name}-payload")
+            sent = self.client.submit(itself, Payload(payload), key=f"payload-{name}")
             for k, numbers in parts:
                 digest = self._digests[k] if self._digests else ""
                 job = Job(self._sources[k], self.blocks[k], digest, numbers)
-                futures.append(self.client.submit(run_loaded, task, sent, loaded[k], job, key=f"{name}-{k}"))
+                key, at = f"{task.__name__}-{name}-{k}", holders.get(loaded[k].key) or None
+                rest = {"key": key, "workers": at, "allow_other_workers": bool(at)}
+                futures.append(self.client.submit(run_loaded, task, sent, loaded[k], job, **rest))
         yield from self._results(futures, [self.blocks[k] for k, _ in parts])
 
     def check_unchanged(self) -> None:
