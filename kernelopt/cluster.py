@@ -25,6 +25,8 @@ from kernelopt.validation import Floats, Index, positive, shown
 if TYPE_CHECKING:
     from distributed import Client, Future
 
+__all__ = ["rows"]
+
 P = TypeVar("P")
 T = TypeVar("T")
 

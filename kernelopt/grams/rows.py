@@ -48,7 +48,11 @@ class Rows(ABC):
     ----------
     shape : (N, d)
     blocks : tuple of Block
+    columns_in_memory : int
+        d where the memory of this process has the points, else 0.
     """
+
+    columns_in_memory = 0
 
     def __init__(self, blocks: Sequence[Block], width: int) -> None:
         self.blocks, self.shape = tuple(blocks), (blocks[-1].stop, width)
@@ -170,7 +174,7 @@ class ArrayRows(Rows):
     """
 
     def __init__(self, X: Array, sizes: Sequence[int] | None = None) -> None:
-        self.X = X
+        self.X, self.columns_in_memory = X, X.shape[1]
         stops = np.cumsum(block_sizes(len(X)) if sizes is None else sizes).tolist()
         if stops[-1] != len(X):
             raise ShapeError(

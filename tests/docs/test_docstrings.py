@@ -20,6 +20,7 @@ MODULES = (
     "kernelopt.losses.weights",
     "kernelopt.testing",
     "kernelopt.errors",
+    "kernelopt.cluster",
     "kernelopt.plotting",
 )
 REQUIRED = {"GL08", "PR01", "PR02", "PR03", "PR04", "PR07", "RT03", "YD01"}

@@ -23,10 +23,11 @@ BLOCKS = {
     "docs/solvers.md": 2,
     "docs/plotting.md": 6,
     "docs/kernels.md": None,
+    "docs/scale.md": 1,
     "README.md": 3,
     "docs/tour.md": 9,
 }
-LARGE = {"docs/tour.md": 2}  # tests.duality.test_large has their duals
+LARGE = {"docs/tour.md": 2, "docs/scale.md": 1}  # tests.duality.test_large has their duals
 
 
 @pytest.mark.parametrize("page", BLOCKS)

@@ -62,8 +62,7 @@ def double_provider(read: BallProblem, memory: float | None) -> Provider:
 def provider_bytes(read: BallProblem) -> float:
     """Return the most memory that the provider needs beside kernels that are given as arrays."""
     if (radial := family(read.whole.storage)) is not None:
-        columns = 0 if radial.located is None else radial.located[0].shape[1]
-        return radial_bytes(usual_support(read), *read.whole.shape[:2], columns)
+        return radial_bytes(radial, usual_support(read), *read.whole.shape[:2])
     return panel_bytes(read) if panels_name(read) == "precomputed" else CACHE_BYTES
 
 

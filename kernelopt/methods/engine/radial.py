@@ -95,7 +95,7 @@ class Radial(Provider):
         return self.placed.between(points, points)[np.triu_indices(chosen.size, 1)]
 
     def memory(self, size: int) -> float:
-        return radial_bytes(size, *self.grams.shape[:2], self.placed.width)
+        return radial_bytes(self.family, size, *self.grams.shape[:2])
 
     def activate(self, points: Index) -> None:
         kept = kept_positions(self._points, points)
@@ -202,13 +202,14 @@ class Radial(Provider):
         return place[points]
 
 
-def radial_bytes(size: int, m: int, n_points: int, columns: int) -> float:
+def radial_bytes(family: Family, size: int, m: int, n_points: int) -> float:
     """Return about the bytes of m kernels of one distance, for a working set of so many points.
 
     They are the combined matrix and the distances in float32, 6 bytes a pair, where at other times a matrix
-    of the free samples in float64 is in the place of the first; the images of the set; and the points with
-    the vectors of all points.
+    of the free samples in float64 is in the place of the first; the images of the set; and the points, if
+    they are in memory, with the vectors of all points.
     """
+    columns = family.located[0].columns_in_memory if family.located else 0
     return 8.0 * size**2 + 32.0 * m * size + (8.0 * columns + 400.0) * n_points
 
 
