@@ -8,6 +8,7 @@ import nox
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "virtualenv"
+nox.options.download_python = "never"
 nox.options.error_on_missing_interpreters = False  # they are named, and skipped
 
 
