@@ -105,12 +105,14 @@ class Path(Sequence[Solution]):
         Parameters
         ----------
         ax : matplotlib axes, optional
+            Where to draw; by default a new figure.
         names : sequence of m str, optional
             Names of the kernels; by default the names of the first solution.
 
         Returns
         -------
         matplotlib axes
+            What was drawn on.
         """
         weights = self.weights
         own = self[0].learned[0].names if self[0].learned else None
@@ -137,10 +139,12 @@ class Path(Sequence[Solution]):
         Parameters
         ----------
         ax : matplotlib axes, optional
+            Where to draw; by default a new figure.
 
         Returns
         -------
         matplotlib axes
+            What was drawn on.
         """
         ax = new_axes(ax)
         draw_bounds(

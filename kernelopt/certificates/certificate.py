@@ -147,6 +147,7 @@ class Certificate:
         Returns
         -------
         Path
+            The file.
 
         Raises
         ------

@@ -68,7 +68,13 @@ class Dual(cp.Problem):  # type: ignore[misc]
 
     @classmethod
     def of(cls, swept: Swept) -> Dual:
-        """Return the dual of a problem that has been swept."""
+        """Return the dual of a problem that has been swept.
+
+        Parameters
+        ----------
+        swept : Swept
+            What the sweep has found.
+        """
         states = list(on_the_board(swept))
         told = states[-1][1].problem()
         value = told.objective.args[0]
@@ -124,6 +130,11 @@ class Dual(cp.Problem):  # type: ignore[misc]
         best answer is kept. Its status is `optimal` where `check` shows that, whatever the solver says, and
         else `optimal_inaccurate`, with a `ConvergenceWarning`. With arguments, such as `solver=`, it is
         cvxpy's `Problem.solve`.
+
+        Parameters
+        ----------
+        *args, **options
+            As for `Problem.solve` of cvxpy.
 
         Raises
         ------

@@ -114,6 +114,7 @@ class MKLClassifier(MachineClassifier, MKLEstimator):
         Parameters
         ----------
         X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
+            The training samples.
         y : array of shape (n,)
             Labels of at least two classes, of any type that can be sorted.
         sample_weight : array of shape (n,), optional

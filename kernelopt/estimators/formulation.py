@@ -203,6 +203,7 @@ class FormulationClassifier(MachineClassifier, KernelEstimator):
         Parameters
         ----------
         X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
+            The training samples.
         y : array of shape (n,)
             Labels of two classes.
 
@@ -252,14 +253,26 @@ class FormulationClassifier(MachineClassifier, KernelEstimator):
         return super()._solve(problem, **options)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; with `deep` also each option as ``options__name``."""
+        """Return the parameters; with `deep` also each option as ``options__name``.
+
+        Parameters
+        ----------
+        deep : bool, default True
+            Whether options are parameters too.
+        """
         parameters: dict[str, Any] = super().get_params(deep=deep)
         if deep and isinstance(self.options, Mapping):
             parameters |= {f"{PREFIX}{name}": value for name, value in self.options.items()}
         return parameters
 
     def set_params(self, **parameters: Any) -> FormulationClassifier:
-        """Set parameters, and options by ``options__name``: the others stay as they are."""
+        """Set parameters, and options by ``options__name``: the others stay as they are.
+
+        Parameters
+        ----------
+        **parameters
+            Values by name.
+        """
         super().set_params(**{k: v for k, v in parameters.items() if not k.startswith(PREFIX)})
         chosen = {k.removeprefix(PREFIX): v for k, v in parameters.items() if k.startswith(PREFIX)}
         if chosen:

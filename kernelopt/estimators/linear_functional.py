@@ -116,7 +116,9 @@ class LinearFunctionalMKLRegressor(ScoredMixin, RegressorMixin, LinearFunctional
         Parameters
         ----------
         X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
+            The training samples.
         y : array of shape (n,)
+            Their targets.
 
         Returns
         -------
@@ -137,7 +139,13 @@ class LinearFunctionalMKLRegressor(ScoredMixin, RegressorMixin, LinearFunctional
         return self._fit_kernels(samples), self._keep_labels([targets])
 
     def predict(self, X: Any) -> Array:
-        """Return the values of the function at samples, shape (n_new,)."""
+        """Return the values of the function at samples, shape (n_new,).
+
+        Parameters
+        ----------
+        X : as for `fit`, or kernels of shape (m, n_new, n)
+            The n_new samples.
+        """
         return self._sum_of_functions(X)
 
 
@@ -169,6 +177,7 @@ class LinearFunctionalMKLClassifier(MachineClassifier, LinearFunctionalMKL):
         Parameters
         ----------
         X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
+            The training samples.
         y : array of shape (n,)
             Labels of two classes.
 

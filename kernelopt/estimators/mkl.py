@@ -269,7 +269,9 @@ class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
         Parameters
         ----------
         X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
+            The training samples.
         y : array of shape (n,), or (n, k) of k targets
+            Their targets.
         sample_weight : array of shape (n,), optional
             Factors of C, not negative. Samples of weight zero are left out.
 
@@ -329,6 +331,7 @@ class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
         Parameters
         ----------
         X : array or data frame of shape (n_new, d), sequence of strings, KernelStack, or array (m, n_new, n)
+            The n_new samples.
         """
         values = self._machine_values(X)
         return values if np.ndim(self.target_mean_) else values[:, 0]

@@ -115,7 +115,9 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
         Parameters
         ----------
         X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
-        y : ignored
+            The training samples.
+        y : None
+            Ignored.
         sample_weight : array of shape (n,), optional
             Weights v, not negative. Samples of weight zero are left out.
 
@@ -216,15 +218,33 @@ class OneClassMKL(OutlierMixin, MKLEstimator):
         return high if excess(high) == 0 else float(brentq(excess, low, high, rtol=1e-14))
 
     def score_samples(self, X: Any) -> Array:
-        """Return the scores of samples, shape (n_new,): larger ones are less like outliers."""
+        """Return the scores of samples, shape (n_new,): larger ones are less like outliers.
+
+        Parameters
+        ----------
+        X : as for `fit`, or kernels of shape (m, n_new, n)
+            The n_new samples.
+        """
         return self._machine_values(X)[:, 0] + self.offset_
 
     def decision_function(self, X: Any) -> Array:
-        """Return the scores minus the threshold, shape (n_new,): negative for outliers."""
+        """Return the scores minus the threshold, shape (n_new,): negative for outliers.
+
+        Parameters
+        ----------
+        X : as for `fit`, or kernels of shape (m, n_new, n)
+            The n_new samples.
+        """
         return self._machine_values(X)[:, 0]
 
     def predict(self, X: Any) -> Any:
-        """Return 1 for samples like the training samples, and -1 for outliers, shape (n_new,)."""
+        """Return 1 for samples like the training samples, and -1 for outliers, shape (n_new,).
+
+        Parameters
+        ----------
+        X : as for `fit`, or kernels of shape (m, n_new, n)
+            The n_new samples.
+        """
         return np.where(self.decision_function(X) >= 0, 1, -1)
 
 

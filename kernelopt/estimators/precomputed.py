@@ -145,7 +145,13 @@ class KernelStack:
         )
 
     def joined(self, other: KernelStack) -> KernelStack:
-        """Return the stack of these samples followed by the samples of another choice from the same stack."""
+        """Return the stack of these samples followed by the samples of another choice from the same stack.
+
+        Parameters
+        ----------
+        other : KernelStack
+            Of the same kernels.
+        """
         self.check_same(other)
         both = self[:]
         both.samples = np.concatenate([self.samples, other.samples])
@@ -159,6 +165,11 @@ class KernelStack:
     def cross(self, training: KernelStack) -> Array:
         """Return the kernels between these samples and another choice of samples, shape (m, n, n_training).
 
+        Parameters
+        ----------
+        training : KernelStack
+            The other samples.
+
         Raises
         ------
         InputError
@@ -168,7 +179,13 @@ class KernelStack:
         return np.asarray(self.grams.storage.between(self.samples, training.samples))
 
     def check_same(self, training: KernelStack) -> None:
-        """Raise an `InputError` if the two are no choices from the same stack."""
+        """Raise an `InputError` if the two are no choices from the same stack.
+
+        Parameters
+        ----------
+        training : KernelStack
+            The other samples.
+        """
         refuse_other(self, training.checksum)
 
 

@@ -116,10 +116,12 @@ class Stability:
         Parameters
         ----------
         ax : matplotlib axes, optional
+            Where to draw; by default a new figure.
 
         Returns
         -------
         matplotlib axes
+            What was drawn on.
         """
         ax = new_axes(ax, rows=len(self.names))
         (lower, upper), rows = self.intervals, np.arange(len(self.names))

@@ -141,6 +141,11 @@ class TransductiveKernelClassifier(MachineClassifier, KernelEstimator):
     def decision_function(self, X: Any) -> Array:
         """Return the values of the machine at samples, shape (n_new,), positive for `classes_[1]`.
 
+        Parameters
+        ----------
+        X : as for `fit`, or kernels of shape (m, n_new, n)
+            The n_new samples.
+
         Raises
         ------
         InputError

@@ -130,6 +130,7 @@ class KernelAlignment(KernelTransformer):
         Parameters
         ----------
         X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
+            The training samples.
         y : array of shape (n,)
             Labels of at least two classes.
 
@@ -235,6 +236,7 @@ class TripletKernel(KernelTransformer):
         Parameters
         ----------
         X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
+            The training samples.
         y : array of shape (n,), optional
             Labels of at least two classes, from which comparisons are drawn.
         triplets : array of shape (T, 3), optional

@@ -142,7 +142,13 @@ class Grams:
 
     @staticmethod
     def rank_one(V: ArrayLike) -> Grams:
-        """Return the m matrices v_i v_i', where v_i is column i of V, shape (N, m)."""
+        """Return the m matrices v_i v_i', where v_i is column i of V, shape (N, m).
+
+        Parameters
+        ----------
+        V : array of shape (N, m)
+            The vectors v_i as columns.
+        """
         vectors = as_float_array(V, "V", ndim=2)
         if not vectors.size:
             raise ShapeError(
@@ -163,6 +169,7 @@ class Grams:
         Parameters
         ----------
         K0 : array of shape (N, N), symmetric, of any signature
+            The matrix whose eigenvectors are taken.
         rank : int in 1..N, optional
             The number of eigenvectors; by default N.
         """
@@ -177,11 +184,23 @@ class Grams:
 
     @staticmethod
     def identity(n_points: int) -> Grams:
-        """Return the stack of the single matrix I, whose weight is the ridge tau of Lanckriet et al."""
+        """Return the stack of the single matrix I, whose weight is the ridge tau of Lanckriet et al.
+
+        Parameters
+        ----------
+        n_points : int >= 1
+            N.
+        """
         return Grams(IdentityStorage(whole(n_points, "n_points")))
 
     def block(self, rows: Any) -> Grams:
-        """Return the stack on the points `rows`: a slice or an index array; itself if all are in order."""
+        """Return the stack on the points `rows`: a slice or an index array; itself if all are in order.
+
+        Parameters
+        ----------
+        rows : slice, or integer array
+            Numbers of points, in any order.
+        """
         chosen = positions(self.storage, rows, "points", "Grams.block", "rows", least=1)
         if np.array_equal(chosen, np.arange(self.n_points)):
             return self
@@ -220,7 +239,13 @@ class Grams:
 
     @in_memory
     def gram(self, i: int) -> Array:
-        """Return matrix i, shape (N, N)."""
+        """Return matrix i, shape (N, N).
+
+        Parameters
+        ----------
+        i : int from 0 to m - 1
+            The number of the kernel.
+        """
         return self.storage.gram(i)
 
     @in_memory
@@ -286,7 +311,13 @@ class Grams:
 
     @in_memory
     def combine(self, weights: ArrayLike) -> Array:
-        """Return sum_i weights_i K_i, shape (N, N)."""
+        """Return sum_i weights_i K_i, shape (N, N).
+
+        Parameters
+        ----------
+        weights : array of shape (m,)
+            Of any sign.
+        """
         return self.storage.combine(as_weights(self.storage, weights))
 
     @in_memory
@@ -295,6 +326,11 @@ class Grams:
 
         The images of the last alpha are cached, since certificates, multipliers and weights need the same
         ones.
+
+        Parameters
+        ----------
+        alpha : array of shape (N,), or shorter
+            A shorter one belongs to the first points.
         """
         return self.storage.apply(as_alpha(self.storage, alpha))
 
@@ -303,12 +339,25 @@ class Grams:
         """Return the entries `points` of (K_i alpha)_i, shape (m, len(points)).
 
         A shorter alpha belongs to the first points. Kernel functions are evaluated at these points alone.
+
+        Parameters
+        ----------
+        alpha : array of shape (N,), or shorter
+            A shorter one belongs to the first points.
+        points : integer array
+            Numbers of points, in any order.
         """
         return self.storage.images(as_alpha(self.storage, alpha), points)
 
     @in_memory
     def forms(self, alpha: ArrayLike) -> Array:
-        """Return (alpha' K_i alpha)_i, shape (m,); a shorter alpha belongs to the first points."""
+        """Return (alpha' K_i alpha)_i, shape (m,); a shorter alpha belongs to the first points.
+
+        Parameters
+        ----------
+        alpha : array of shape (N,), or shorter
+            A shorter one belongs to the first points.
+        """
         a = as_alpha(self.storage, alpha)
         with np.errstate(over="ignore"):  # the form of a large alpha may be infinite
             return self.storage.forms(a)
@@ -320,7 +369,13 @@ class Grams:
 
     @in_memory
     def entries(self, rows: ArrayLike, columns: ArrayLike) -> Array:
-        """Return (K_i)_{rows, columns}, shape (m, len(rows))."""
+        """Return (K_i)_{rows, columns}, shape (m, len(rows)).
+
+        Parameters
+        ----------
+        rows, columns : integer arrays of one length
+            The numbers of the two points of each entry.
+        """
         return self.storage.entries(*as_pairs(self.storage, rows, columns))
 
     @in_memory
@@ -334,6 +389,11 @@ class Grams:
 
         Pivots below 1e-11 of the largest diagonal entry are dropped.
 
+        Parameters
+        ----------
+        i : int from 0 to m - 1
+            The number of the kernel.
+
         Raises
         ------
         NotPSDError
@@ -343,12 +403,24 @@ class Grams:
 
     @in_memory
     def cross(self, X_new: Any) -> Array:
-        """Return the kernels between new points and the N points, shape (m, n_new, N)."""
+        """Return the kernels between new points and the N points, shape (m, n_new, N).
+
+        Parameters
+        ----------
+        X_new : points as the stack was made from
+            The n_new new points.
+        """
         return self.storage.cross(X_new)
 
     @in_memory
     def self_similarity(self, X_new: Any) -> Array:
-        """Return the kernels k_i(x, x) of each new point with itself, shape (m, n_new)."""
+        """Return the kernels k_i(x, x) of each new point with itself, shape (m, n_new).
+
+        Parameters
+        ----------
+        X_new : points as the stack was made from
+            The n_new new points.
+        """
         return self.storage.self_similarity(X_new)
 
     def center(self) -> Grams:
@@ -390,6 +462,7 @@ class Grams:
         Parameters
         ----------
         kind : "multiplicative", "spherical" or "trace"
+            The scale; see the table.
 
         Raises
         ------

@@ -144,6 +144,7 @@ class Solution(Solved):
         Returns
         -------
         array of shape (N,) or (n_new,)
+            f, with the intercept.
 
         Raises
         ------
@@ -201,6 +202,7 @@ class Solution(Solved):
         Returns
         -------
         Path
+            The file.
 
         Raises
         ------
@@ -225,12 +227,14 @@ class Solution(Solved):
         Parameters
         ----------
         ax : matplotlib axes, optional
+            Where to draw; by default a new figure.
         gap : bool, default False
             Whether to draw the relative gap on a logarithmic axis instead of the bounds.
 
         Returns
         -------
         matplotlib axes
+            What was drawn on.
 
         Raises
         ------
