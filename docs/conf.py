@@ -30,7 +30,9 @@ extensions = [
     "myst_nb",
     "sphinx_design",
     "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
     "sphinxcontrib.katex",
+    "cards",
     "site_pages",
 ]
 default_role = "literal"  # `this` in docstrings
@@ -46,6 +48,18 @@ nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 copybutton_exclude = ".linenos, .gp, .go"
+
+# Examples, which run at the build too. A warning of a script is no failure, an error is.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "ignore_pattern": r"/(?!plot_)\w+\.py$",  # experiments, which take arguments
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "min_reported_time": 3600,
+    "show_memory": False,
+    "show_signature": False,
+}
 
 # Public names, from their docstrings.
 autosummary_ignore_module_all = False
