@@ -53,7 +53,7 @@ copybutton_exclude = ".linenos, .gp, .go"
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "ignore_pattern": r"/(?!plot_)\w+\.py$",  # experiments, which take arguments
+    "ignore_pattern": r"(?<!\w)(?!plot_)\w+\.py$",  # experiments, which take arguments
     "abort_on_example_error": True,
     "download_all_examples": False,
     "min_reported_time": 3600,
