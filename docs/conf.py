@@ -57,6 +57,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "min_reported_time": 3600,
+    "write_computation_times": False,  # their pages load scripts from other hosts
     "show_memory": False,
     "show_signature": False,
 }
