@@ -240,7 +240,8 @@ def one_similarity(title: str, own: list[Cell]) -> Table:
     rows = []
     for name in dict.fromkeys(c["set"] for c in own):
         chosen = where(own, set=name)
-        rows.append([name, "here", *(pair(chosen, column_) for column_ in ONE), gap_of(chosen)])
+        here = f"here, {len(chosen)} split(s)"
+        rows.append([name, here, *(pair(chosen, column_) for column_ in ONE), gap_of(chosen)])
         if name in PAPER:
             rows.append([name, "paper", *(text.replace("/", " / ") for text in PAPER[name].split()), ""])
     head = ["accuracy / F-score in %", "", *ONE, "largest gap"]

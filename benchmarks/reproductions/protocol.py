@@ -185,6 +185,7 @@ def run(study: Study, argv: Sequence[str] | None = None) -> dict[str, Any]:
     tables, figures = study.summary(finished)
     for table in tables:
         print(f"\n{table['title']}\n\n{markdown(table)}")
+    options.repetitions = max(cell["seed"] for cell in finished) + 1
     results = {"study": study.name, **circumstances(options)}
     results |= {"figures": figures, "tables": tables, "cells": finished}
     if options.output:
@@ -210,6 +211,9 @@ def read_options(study: Study, argv: Sequence[str] | None) -> argparse.Namespace
     parser.add_argument("--only", nargs="*", default=[], help="data sets or experiments")
     parser.add_argument("--n-jobs", type=int, default=1, help="processes, -1 for one a core")
     parser.add_argument("--output", type=Path, help="JSON of results; cells are kept beside it, in .jsonl")
+    parser.add_argument(
+        "--finished", action="store_true", help="tables of the finished cells of --output alone"
+    )
     parser.add_argument("--figure", type=Path, help="PNG, PDF or SVG of the paper's figure")
     options = parser.parse_args(argv)
     if options.quick:
@@ -228,6 +232,8 @@ def finish(study: Study, cells: list[Cell], sets: Sets, options: argparse.Namesp
     if checkpoint and checkpoint.exists():
         lines = checkpoint.read_text(encoding="utf-8").splitlines()
         known = {key_of(cell, cells[0]): cell for cell in map(json.loads, lines)}
+    if options.finished:
+        cells = [cell for cell in cells if key_of(cell, cells[0]) in known]
     left = [cell for cell in cells if key_of(cell, cells[0]) not in known]
     began = time.perf_counter()
     tasks = (joblib.delayed(measured)(study.measure, cell, sets) for cell in left)
