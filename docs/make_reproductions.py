@@ -32,8 +32,8 @@ def tables(found: dict[str, Any]) -> str:
     """Return the tables of a study in Markdown, below the circumstances of its run."""
     versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
     text = (
-        f"Run of {found['date']} at commit {found['commit'][:8]}, {found['repetitions']} repetition(s) at most, "
-        f"{found['machine']}, {versions}.\n"
+        f"Run of {found['date']} at commit {found['commit'][:8]}, {found['repetitions']} repetition(s) at "
+        f"most, {found['machine']}, {versions}.\n"
     )
     for table in found["tables"]:
         rows = [table["head"], ["---"] * len(table["head"]), *table["rows"]]
