@@ -9,7 +9,7 @@ import numpy as np
 from kernelopt.grams import ArrayStorage, Grams
 from kernelopt.grams.caching import CACHE_BYTES, read_only
 from kernelopt.grams.stored import add_rows
-from kernelopt.learner.smo import combined_block, coordinate_steps, smo_pairs
+from kernelopt.learner.smo import combined_block, coordinate_steps, passes_of_a_step, smo_pairs
 from kernelopt.losses.curve import Curve
 from kernelopt.methods.control import Control
 from kernelopt.methods.method import Cost
@@ -156,7 +156,7 @@ class Interleaved(BallMethod):
             slots, new = cache.fetch(Q), a[Q]
             K = compiled(combined_block, len(reach) * Q.size**2)(cache.rows, slots, Q, reach * w)
             tolerance, most = VIOLATION_SHARE * violation, STEPS_PER_ENTRY * Q.size
-            compiled(pairs, 3 * K.shape[0] * most)(K, *parts[:, Q], new, g[Q], tolerance, most)
+            compiled(pairs, most * passes_of_a_step(Q.size))(K, *parts[:, Q], new, g[Q], tolerance, most)
             moved = np.flatnonzero(new != a[Q])
             add = compiled(add_rows, 100 + images.size * moved.size / 50)
             add(cache.rows, slots[moved], (new - a[Q])[moved], images)
