@@ -92,12 +92,11 @@ def formulations_are_own() -> bool:
     others = sorted(set(packages_distributions().get(OWN, [])) - {"kernelopt"})
     names = ", ".join(others)
     where = spec.origin or ", ".join(spec.submodule_search_locations or [])
+    again = "install kernelopt again, from where you have it: `pip install --force-reinstall --no-deps ...`."
     remedy = (
-        f"Uninstall {names}, then run `pip install --force-reinstall --no-deps kernelopt`, or "
-        "install each in an environment of its own."
+        f"Uninstall {names}, or give it an environment of its own, and {again}"
         if others
-        else "Rename that package where it is your own. Else run `pip install --force-reinstall --no-deps "
-        "kernelopt`."
+        else f"Rename that package where it is your own, else {again}"
     )
     warnings.warn(
         PackageWarning(
