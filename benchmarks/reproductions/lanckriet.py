@@ -207,7 +207,7 @@ def summary(finished: list[Cell]) -> tuple[list[Table], dict[str, str]]:
 
 def benchmark_table(title: str, names: tuple[str, ...], own: list[Cell]) -> Table:
     rows = []
-    for name in names:
+    for name in [name for name in names if where(own, set=name)]:
         chosen = where(own, set=name)
         for criterion in (*CRITERIA, "SM2,C"):
             for kind in ("K1", "K2", "K3", "free", ">= 0"):
