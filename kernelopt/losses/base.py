@@ -221,7 +221,8 @@ class Loss(ABC):
     def intercept(self, f: Array, y: Array) -> float:
         """Return the minimiser over b of the loss of f + b, or the midpoint of all minimisers."""
         if self.quadratic:
-            return piecewise_intercept(self.curve(y), f)
+            curve = self.curve(y)
+            return piecewise_intercept(curve, f, curve.responder(), curve.steps())
         slope = descent(self.responder(y), f)
         reach = float(np.abs(f).max(initial=0.0) + np.abs(y).max(initial=1.0) + 1.0)
         while (slope(-reach) < 0 or slope(reach) > 0) and np.isfinite(reach):

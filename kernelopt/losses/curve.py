@@ -14,6 +14,18 @@ FREE_MARGIN = 1e-9  # relative distance from its bounds at which an entry of alp
 ROUNDING = 1e-13  # a sum below this share of the sum of absolute values counts as zero
 
 
+class Steps(NamedTuple):
+    """Step functions a_i(t_i) of predictions, by their falls.
+
+    The sample `samples_k` falls by `drops_k` > 0 at the prediction `knots_k`; all start with the sum `start`.
+    """
+
+    samples: Index
+    knots: Array
+    drops: Array
+    start: float
+
+
 class Curve(NamedTuple):
     """The dual of a loss, for each sample: linear * a - curvature/2 * a^2 - l1 * |a| on [lower, upper].
 
@@ -72,25 +84,27 @@ class Curve(NamedTuple):
             knots.append(linear - curvature * finite - np.sign(finite) * l1)
         return np.array(knots)
 
-    def steps(self) -> tuple[Array, Array, float] | None:
-        """Return the predictions at which a step function a(t) falls, by how much, and sum a(-inf).
-
-        Both arrays have shape (k, n). The result is None if a(t) is no step function.
-        """
+    def steps(self) -> Steps | None:
+        """Return where the step functions a(t) fall; None if a(t) is no step function."""
         linear, curvature, l1, lower, upper = self
         if curvature.any() or not (np.isfinite(lower).all() and np.isfinite(upper).all()):
             return None
         middle = np.clip(0.0, lower, upper)
-        drops = np.array([upper - middle, middle - lower])
-        return np.array([linear - l1, linear + l1]), drops, float(upper.sum())
+        drops, knots = np.array([upper - middle, middle - lower]), np.array([linear - l1, linear + l1])
+        falling = drops > 0  # half of the knots of a hinge are no drops
+        return Steps(np.nonzero(falling)[1], knots[falling], drops[falling], float(upper.sum()))
 
 
-def piecewise_intercept(curve: Curve, f: Array) -> float:
-    """Return the minimiser over b of the loss of f + b, or the midpoint of all minimisers."""
-    slope, steps = descent(curve.responder(), f), curve.steps()
+def piecewise_intercept(
+    curve: Curve, f: Array, respond: Callable[[Array], Array], steps: Steps | None
+) -> float:
+    """Return the minimiser over b of the loss of f + b, or the midpoint of all minimisers.
+
+    `respond` and `steps` are those of the curve, which callers with one curve and many f keep.
+    """
+    slope = descent(respond, f)
     if steps is not None:
-        falls, drops, start = steps
-        return sum(step_zeros(slope, (falls - f).ravel(), drops.ravel(), start)) / 2
+        return sum(step_zeros(slope, steps.knots - f[steps.samples], steps.drops, steps.start)) / 2
     knots = np.unique(curve.knots() - f)
     left = last_above(slope, knots)
     # The slope is linear up to the next knot. If it is negative there, the minimiser is unique.

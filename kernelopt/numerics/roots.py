@@ -58,16 +58,11 @@ def points_inside(edges: Array, piece: int) -> tuple[float, float]:
 def step_zeros(total: Function, knots: Array, drops: Array, start: float) -> tuple[float, float]:
     """Return sup {b: f(b) > 0} and sup {b: f(b) >= 0} for a step function f = `total`.
 
-    f is `start` below all knots, and falls by drops_i >= 0 at knots_i. Sums of the drops give its values up
+    f is `start` below all knots, and falls by drops_i > 0 at knots_i. Sums of the drops give its values up
     to a bound of their rounding errors. It is evaluated only on pieces where that bound leaves its sign open.
     """
-    if (falling := drops > 0).any():  # half of the knots of a hinge are no drops
-        knots, drops = knots[falling], drops[falling]
-    if (drops == drops[:1]).all():  # of samples with one weight: numbers are sorted without their places
-        edges, falls = (
-            np.sort(knots),
-            float(drops[0]) * np.arange(knots.size + 1) if knots.size else np.zeros(1),
-        )
+    if knots.size and (drops == drops[0]).all():  # of samples of one weight: numbers without their places
+        edges, falls = np.sort(knots), drops[0] * np.arange(knots.size + 1)
     else:
         order = np.argsort(knots)
         edges, falls = knots[order], np.concatenate([[0.0], np.cumsum(drops[order])])

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelopt.errors import InputError
 from kernelopt.losses import Loss
-from kernelopt.losses.curve import Curve
+from kernelopt.losses.curve import Curve, piecewise_intercept
 from kernelopt.methods.engine.settings import SETTINGS
 from kernelopt.validation import Array, Index
 
@@ -75,9 +75,13 @@ class RestrictedLoss(Loss):
 
     def __init__(self, curve: Curve, samples: Index) -> None:
         self.part = curve.at(samples)
+        self._respond, self._steps = self.part.responder(), self.part.steps()
 
     def curve(self, y: Array) -> Curve:
         return self.part
+
+    def intercept(self, f: Array, y: Array) -> float:
+        return piecewise_intercept(self.part, f, self._respond, self._steps)
 
     def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
         raise InputError("a restricted loss has numbers only, got a cvxpy expression. Use the whole loss.")
