@@ -19,6 +19,7 @@ from kernelopt.methods.engine.settings import SETTINGS
 from kernelopt.numerics.compiling import any_order, compiled, compiled_as
 from kernelopt.validation import Array, Index
 
+GATHERED = 4  # an entry that is read by its position takes so many times as long: measured
 TILE = 32  # rows and columns of a tile that is transposed at a time: 8 KB, which fit into the first cache
 
 
@@ -208,17 +209,30 @@ def mirror(M: Array, first: int) -> None:
 
 @any_order
 def panel_images_loop(panels: Array, m: int, c: Array, wanted: Array, images: Array) -> None:
-    """Do what `panel_images` does."""
+    """Do what `panel_images` does.
+
+    Of a panel with c = 0 the entries where c is not zero are read, if they are few.
+    """
+    support = np.flatnonzero(c)
+    few, below = GATHERED * support.size < c.size, 0
     for i in range(c.size):
-        if c[i] == 0 and not wanted[i]:
+        ci = c[i]
+        if ci == 0 and not wanted[i]:
             continue
+        while below < support.size and support[below] < i:
+            below += 1
         start = m * (i * (i + 1) // 2)
         for k in range(m):
-            at, total, ci, image = start + k * (i + 1), 0.0, c[i], images[k]
-            for j in range(i):
-                entry = np.float64(panels[at + j])
-                total += entry * c[j]
-                image[j] += entry * ci
+            at, total, image = start + k * (i + 1), 0.0, images[k]
+            if ci == 0 and few:
+                for p in range(below):
+                    j = support[p]
+                    total += np.float64(panels[at + j]) * c[j]
+            else:
+                for j in range(i):
+                    entry = np.float64(panels[at + j])
+                    total += entry * c[j]
+                    image[j] += entry * ci
             image[i] += total + np.float64(panels[at + i]) * ci
 
 
