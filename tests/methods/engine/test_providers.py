@@ -85,7 +85,7 @@ def agrees(provider, Ks, seed=1):
             places = rng.permutation(A.size)[:4]
             expected = block[np.ix_(places, places)]  # before the memory of the block is freed
             assert np.array_equal(provider.entries(w, places).astype(dtype), expected)
-        c = rng.standard_normal(A.size) * (rng.uniform(size=A.size) < 0.6)
+        c = rng.standard_normal(A.size) * (rng.uniform(size=A.size) < (0.6, 0.2, 0.0)[step % 3])
         chosen = np.flatnonzero(c)
         sizes = np.abs(c).sum() * Ks.diagonal(axis1=1, axis2=2).max(axis=1)
         images = Ks[:, A] @ np.bincount(A, c, LABELLED)
