@@ -189,7 +189,8 @@ class Radial(Provider):
             part = known[piece]
             f[part] = table_sums(self._distances(rows[part], columns), place[part], payload)
         if self.family.located is None:
-            f[new] = own * np.where(place[new] >= 0, c[place[new]], 0.0)
+            f[new], same = 0.0, new[place[new] >= 0]
+            f[same] = own * c[place[same]]
         elif new.size:
             for at, found in self.family.located[0].each(predictions, payload, points[new]):
                 f[new[at]] = found
