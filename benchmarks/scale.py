@@ -81,6 +81,7 @@ def run(name, n, p, folder):
     """One call from points to the certified solution, with what was predicted of it."""
     import kernelopt as ko
     from formulations import lp_norm
+    from kernelopt.methods.engine.family import family
     from kernelopt.methods.engine.method import Newton
     from kernelopt.methods.engine.radial import radial_bytes
     from kernelopt.structure.structure import Structure
@@ -90,7 +91,8 @@ def run(name, n, p, folder):
     kernels = [ko.gaussian(width) for width in sizes]
     lp_norm.primal(ko.Grams.from_kernels(kernels, X[:3500]), y[:3500], p=p).solve("newton", tol=1e-2)
     before, began, wall = memory(), time.process_time(), time.perf_counter()
-    built = lp_norm.primal(ko.Grams.from_kernels(kernels, X), y, p=p)
+    grams = ko.Grams.from_kernels(kernels, X)
+    built = lp_norm.primal(grams, y, p=p)
     solution = built.solve("newton", tol=GAP)
     seconds, wall = time.process_time() - began, time.perf_counter() - wall
     method, structure = Newton(), Structure(built.problem)
@@ -106,7 +108,7 @@ def run(name, n, p, folder):
         "GB": memory(),
         "before": before,
         "predicted GB": before + cost.memory / 1e9,
-        "GB of the support": before + radial_bytes(support, KERNELS, n, WIDTH) / 1e9,
+        "GB of the support": before + radial_bytes(family(grams.storage), support, KERNELS, n) / 1e9,
         "support": support,
         "gap": solution.gap,
         "status": solution.status,

@@ -17,6 +17,9 @@ AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
 CACHE_BYTES = 1_000_000_000
 """Largest size of the cache of a stack's matrices, and of the cache of its factors."""
 
+IN_PLACE_BYTES = 32_000_000
+"""From this size on an array is used in place. A smaller one is copied in 20 ms, and may then be changed."""
+
 CHUNK_BYTES = 64_000_000
 """Approximate size of the rows that are held at a time where the matrices are not cached."""
 

@@ -11,10 +11,10 @@ from typing import Any, Protocol, TypeAlias, TypeGuard
 import numpy as np
 
 from kernelopt.errors import InputError, NotFiniteError, ShapeError
-from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, pieces, read_only
+from kernelopt.grams.caching import IN_PLACE_BYTES, BoundedCache, all_cached, cached_array, pieces, read_only
 from kernelopt.grams.interpolated import interpolated_forms, interpolated_images
 from kernelopt.grams.interpolation import FEWEST_POINTS, is_worthwhile
-from kernelopt.grams.rows import ArrayRows, Rows
+from kernelopt.grams.rows import ArrayRows, Rows, rows_of_map
 from kernelopt.grams.storage import EVERY, Points, Storage
 from kernelopt.grams.sweeps import Place
 from kernelopt.kernels import Kernel, Profile, as_points, gaussian, identity, linear, polynomial
@@ -506,7 +506,10 @@ def as_kernels(kernels: Any) -> tuple[KernelFunction, ...]:
 
 
 def copied_points(X: Any, kernels: Sequence[KernelFunction]) -> Any:
-    """Return a copy of the points: an array of shape (N, d), strings, or the nodes of a graph kernel."""
+    """Return a copy of the points: an array of shape (N, d), strings, or the nodes of a graph kernel.
+
+    Points in blocks are used themselves, and so is a large memory map of a file.
+    """
     if (isinstance(X, list | tuple) and not X) or (isinstance(X, np.ndarray) and not X.size):
         raise ShapeError("X must hold at least one point, got none. Pass the data, shape (N, d).")
     own = [kernel for kernel in kernels if isinstance(kernel, Kernel)]
@@ -525,6 +528,10 @@ def copied_points(X: Any, kernels: Sequence[KernelFunction]) -> Any:
             f"kernels of one stack must take the same points, got {shown(list(own))}. Evaluate those of "
             "strings and those of numbers apart, and stack the matrices with Grams.from_array."
         )
+    if domains == [as_points] and len(own) == len(kernels) and getattr(X, "nbytes", 0) >= IN_PLACE_BYTES:
+        rows = rows_of_map(X)
+        if rows is not None:
+            return rows
     points = domains[0](X, "X", None).copy()
     points.flags.writeable = False  # kernels are evaluated later, on the same points
     return points

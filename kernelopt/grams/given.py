@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelopt.errors import ShapeError
+from kernelopt.grams.caching import IN_PLACE_BYTES
 from kernelopt.grams.stored import COMPILED_ENTRIES, ArrayStorage
 from kernelopt.numerics.compiling import compiled
 from kernelopt.threads import in_threads
@@ -19,9 +20,6 @@ from kernelopt.validation.matrices import asymmetry, symmetrised, taken_as_symme
 
 TILE = 192
 """Order of the square tiles of the pass: a tile and its mirror image, 0.6 MB, fit the second cache."""
-
-IN_PLACE_BYTES = 32_000_000
-"""From this size on an array is used in place. A smaller one is copied in 20 ms, and may then be changed."""
 
 
 def as_stack(grams: Any, what: str = "grams") -> ArrayStorage:

@@ -136,7 +136,9 @@ class Grams:
             Such as `gaussian(1.0)`. A kernel is called as `k(X)` and `k(X, Z)`, and has the methods
             `diagonal(X)` and `rank(X)`.
         X : array of shape (N, d), or a sequence of N strings or nodes for kernels of strings or nodes
-            The stack keeps a copy.
+            The stack keeps a copy. Of a read-only memory map of a whole .npy file, of at least 32 MB, it
+            reads the file instead, block by block, as `kernelopt.cluster.rows` does; a file that changes
+            later is an error.
         """
         return Grams(KernelStorage(as_kernels(kernels), X))
 

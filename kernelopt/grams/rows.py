@@ -200,6 +200,19 @@ class ArrayRows(Rows):
         yield from threaded(work, parts)
 
 
+def rows_of_map(X: Any) -> FileRows | None:
+    """Return the rows of a read-only memory map of a whole .npy file; None for any other points."""
+    if not isinstance(X, np.memmap) or X.mode != "r" or X.ndim != 2 or X.filename is None:
+        return None
+    try:
+        whole: Any = opened(str(X.filename))
+    except FileError:  # a map of another file
+        return None
+    if (whole.offset, whole.dtype, whole.shape, whole.strides) != (X.offset, X.dtype, X.shape, X.strides):
+        return None
+    return FileRows([str(X.filename)])
+
+
 class Source(NamedTuple):
     """Rows of a file."""
 

@@ -207,3 +207,26 @@ def test_several_threads_sum_as_one_does(X, monkeypatch):
         wanted.append([found for _, found in ArrayRows(X, SIZES).each(length, (place, 2))])
     assert wanted[0] == wanted[1]
     np.testing.assert_allclose(wanted[0][1], np.linalg.norm(X[700:1000], axis=1).max())
+
+
+def test_a_large_memory_map_is_read_from_its_file(X, tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluated, "IN_PLACE_BYTES", 1000)
+    path = tmp_path / "points.npy"
+    np.save(path, X)
+    kernels, a = [ko.gaussian(1.0), ko.laplacian(2.0)], np.linspace(-1, 1, N)
+    mapped = np.load(path, mmap_mode="r")
+    grams = ko.Grams.from_kernels(kernels, mapped)
+    assert isinstance(grams.storage.rows, FileRows)
+    np.testing.assert_array_equal(grams.apply(a), ko.Grams.from_kernels(kernels, X).apply(a))
+    # Parts of it, maps that may be written to and maps of other files are copied.
+    raw = np.memmap(tmp_path / "raw", float, "w+", shape=X.shape)
+    raw[:] = X
+    raw = np.memmap(tmp_path / "raw", float, "r", shape=X.shape)
+    others = (mapped[::-1], mapped[1:], mapped[:, :2], np.load(path, mmap_mode="c"), raw)
+    for part in others:
+        copied = ko.Grams.from_kernels(kernels, part)
+        assert isinstance(copied.storage.rows, ArrayRows)
+        np.testing.assert_array_equal(copied[0], ko.Grams.from_kernels(kernels, np.array(part))[0])
+    np.save(path, X + 1)
+    with pytest.raises(FileError, match="must stay as it was"):
+        grams.storage.rows.take(np.arange(3))
