@@ -60,6 +60,10 @@ class Rows(ABC):
     def __len__(self) -> int:
         return self.shape[0]
 
+    def __repr__(self) -> str:
+        n, d = self.shape
+        return f"{type(self).__name__}({n} points of R^{d} in {len(self.blocks)} blocks)"
+
     @abstractmethod
     def take(self, points: Index | slice) -> Array:
         """Return some of the points, in their order, as an array of float64."""

@@ -78,6 +78,7 @@ def test_files_have_the_rows_of_their_array(X, tmp_path, dtype):
         longest = np.linalg.norm(X[:900, 1:3] - rows.centre[1:3], axis=1).max()
         assert rows.length(Place(rows.centre, np.array([1, 2])), 2, 900) == pytest.approx(longest)
         rows.check_unchanged()
+    assert repr(several) == "FileRows(2100 points of R^4 in 3 blocks)"
     assert several.same(ArrayRows(X.astype(float)))
     assert not several.same(ArrayRows(X.astype(float)[::-1]))
 
