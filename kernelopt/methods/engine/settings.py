@@ -102,7 +102,7 @@ class Settings:
     # The predicted seconds.
     # Measured: support vectors of n points are about n to this power, and the seconds of a call from points
     # for each pair of a point and one of them
-    usual_growth: float = 0.8
+    usual_growth: float = 0.77
     pair_seconds: float = 6e-8
     # Measured: Newton steps of a call, and the seconds of each beside those that follow
     usual_steps: int = 8
