@@ -184,9 +184,10 @@ def write_sdpa(problem: cp.Problem, path: str | os.PathLike[str]) -> None:
     ----------
     problem : cp.Problem
         With an affine objective and affine arguments of `==`, `>=`, `<=` and `>> 0`. The attributes of
-        variables are written as constraints. Equations become two inequalities. Of symmetric variables the
-        entries of the upper triangle are variables of the file. A maximum is written as the minimum of minus
-        the objective. Parameters have their values.
+        variables are written as constraints. Equations become two inequalities without a point strictly
+        inside, so that `certify` of the file may find no feasible point. Of symmetric variables the entries
+        of the upper triangle are variables of the file. A maximum is written as the minimum of minus the
+        objective. Parameters have their values.
     path : str or path-like
         Coefficients are written so that they are read back as the same doubles. A constant of the objective
         stands in a comment, since the format has none.

@@ -635,3 +635,9 @@ def test_what_is_ours_is_found_too():
         installed("loss")
     assert isinstance(ko.fidelities.frobenius(), extend.Radial)
     assert isinstance(ko.fidelities.l1(), extend.Proximal)
+
+
+@pytest.mark.parametrize(("base", "name"), [(ko.Loss, "above"), (ko.Loss, "primal"), (ko.Kernel, "domain")])
+def test_a_field_that_would_hide_a_method_is_refused(base, name):
+    with pytest.raises(ko.InputError, match=f"a field of mine must have a name of its own, got '{name}'"):
+        type("mine", (base,), {"__annotations__": {name: float}})

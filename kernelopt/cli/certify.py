@@ -61,7 +61,13 @@ def add_options(parser: Parser) -> None:
     add(
         "file", nargs="?", type=Path, metavar="FILE", help="a problem in SDPA's format (.dat-s) or MPS (.mps)"
     )
-    add("--solver", nargs="+", metavar="NAME", help="solvers to run (default: all, for FILE the first)")
+    add(
+        "--solver",
+        nargs="+",
+        action="extend",
+        metavar="NAME",
+        help="solvers to run (default: all, for FILE the first)",
+    )
     add("--tol", type=float, default=1e-6, help="of FILE: relative gap to be proved (default 1e-6)")
     add("--bound", type=float, metavar="R", help="of FILE: assume an optimum with entries up to R")
     add("--save", type=Path, metavar="PATH", help="of FILE: write the proof of the last solver")

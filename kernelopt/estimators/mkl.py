@@ -183,9 +183,9 @@ def own_C(estimator: Any) -> Any:
     """Return the parameter C after a check: a number or "loo". A search has none, and None is returned."""
     if "C" not in estimator.get_params(deep=False):
         return None
-    return (
-        estimator.C if isinstance(estimator.C, str) and estimator.C == "loo" else positive(estimator.C, "C")
-    )
+    if isinstance(estimator.C, str):
+        return one_of(estimator.C, "C", ("loo",), "Choose it, or pass a positive number.")
+    return positive(estimator.C, "C")
 
 
 TARGET_LOSSES = ("epsilon_insensitive", "squared")

@@ -16,7 +16,7 @@ from scipy.linalg import issymmetric
 
 from kernelopt.errors import NotFiniteError, ParameterError, ShapeError
 from kernelopt.kernels.profile import Profile
-from kernelopt.validation import Array, as_float_array, positive
+from kernelopt.validation import Array, as_float_array, positive, refuse_hidden
 
 Domain: TypeAlias = Callable[..., NDArray[Any]]
 
@@ -35,6 +35,11 @@ class Kernel(ABC):
     """
 
     __array_ufunc__: ClassVar[None] = None  # numpy scalars leave `*` to `__rmul__`
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Raise where a field has the name of a method."""
+        super().__init_subclass__(**options)
+        refuse_hidden(cls)
 
     @property
     def domain(self) -> Domain:

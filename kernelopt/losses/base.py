@@ -19,7 +19,7 @@ from kernelopt.losses.weights import Weight, checked_weight, per_sample
 from kernelopt.numerics.ball import Ball
 from kernelopt.numerics.roots import last_above
 from kernelopt.numerics.rounding import TERM_ROUNDINGS
-from kernelopt.validation import Array, as_labels, as_targets, positive, shown
+from kernelopt.validation import Array, as_labels, as_targets, positive, refuse_hidden, shown
 
 LARGE = 1e12  # replaces an infinite entry of a point that is projected
 
@@ -53,8 +53,12 @@ class Loss(ABC):
     default_bias: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Raise where a dual that is not quadratic would be taken from the curve: bounds would be false."""
+        """Raise where a dual that is not quadratic would be taken from the curve: bounds would be false.
+
+        Raise too where a field has the name of a method.
+        """
         super().__init_subclass__(**options)
+        refuse_hidden(cls)
         missing = [name for name in OF_THE_CURVE if getattr(cls, name) is getattr(Loss, name)]
         if len(missing) < len(OF_THE_CURVE) and cls.quadratic is Loss.quadratic:
             stated = [name for name in OF_THE_CURVE if name not in missing]

@@ -43,6 +43,7 @@ from kernelopt.validation.scalars import (
     memory_size,
     one_of,
     positive,
+    refuse_hidden,
     whole,
 )
 
@@ -78,6 +79,7 @@ __all__ = [
     "one_of",
     "plain",
     "positive",
+    "refuse_hidden",
     "row_maxima",
     "shown",
     "smallest_relative_eigenvalue",

@@ -112,6 +112,7 @@ def check_psd(matrix: Array, what: str) -> None:
         raise NotPSDError(
             f"{what} must be positive semidefinite (smallest eigenvalue at least "
             f"-{PSD_TOLERANCE:g} of the largest), got {smallest:.3g} of the largest. "
-            "Give the weights no sign and add K >> 0, or clip the spectrum yourself if that is meant."
+            "Learn from similarities by formulations.similarity, make a kernel by "
+            'kernelopt.repair(K, "clip") if that is meant, or give the weights no sign and add K >> 0.'
             + (hint if smallest > -np.finfo(np.float32).eps * len(matrix) else "")
         )

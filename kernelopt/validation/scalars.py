@@ -6,6 +6,7 @@ import numbers
 import os
 import re
 from collections.abc import Iterable
+from inspect import get_annotations
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,20 @@ def boolean(value: Any, what: str) -> bool:
             f"{what} must be True or False, got {shown(value)} ({type(value).__name__}). Pass one of them."
         )
     return bool(scalar)
+
+
+def refuse_hidden(cls: type) -> None:
+    """Raise an `InputError` if a field of a new class has the name of a method or property of a base class.
+
+    The field would hide it, and a call of the method would fail far from here.
+    """
+    for name in get_annotations(cls):
+        inherited = [getattr(base, name, None) for base in cls.__bases__]
+        if name not in cls.__dict__ and any(callable(e) or isinstance(e, property) for e in inherited):
+            raise InputError(
+                f"a field of {cls.__name__} must have a name of its own, got {name!r}, which is a method or "
+                f"property of {cls.__bases__[0].__name__}. Choose another name."
+            )
 
 
 def one_of(value: Any, what: str, choices: Iterable[str], hint: str = "Choose one of these.") -> str:

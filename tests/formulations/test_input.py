@@ -176,7 +176,7 @@ def test_the_border_of_positive_semidefinite(name):
         if fine:
             assert WEIGHTED[name](Ks, Y).solve().gap <= 1e-5
         else:
-            with pytest.raises(NotPSDError, match="clip the spectrum yourself"):
+            with pytest.raises(NotPSDError, match="kernelopt.repair"):
                 WEIGHTED[name](Ks, Y)
 
 
