@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from kernelopt.errors import InputError
 from kernelopt.grams.caching import pieces
 from kernelopt.kernels import Profile
-from kernelopt.numerics.compiling import compiled
+from kernelopt.numerics.compiling import compiled, compiled_as
 from kernelopt.numerics.rounding import UNIT
 from kernelopt.validation import Array, Index
 
@@ -112,7 +112,7 @@ class Interpolation:
         """
         m, width, bits = len(self._coefficients), columns.size, D.view(self._integer)
         outside = np.empty(rows.size * width, np.int64)
-        add = compiled(add_moments, outside.size * POWERS)
+        add = compiled(add_moments, 100 * rows.size + outside.size / 3)
         count = add(bits, rows, columns, self._shift, self._first, c, moments, outside)
         found = np.zeros((m, rows.size))
         for part in pieces(count, m):
@@ -184,7 +184,7 @@ def everything(D: NDArray[Any]) -> tuple[Index, Index]:
     return np.arange(D.shape[0]), np.arange(D.shape[1])
 
 
-def add_moments(
+def add_moments_loop(
     bits: Array,
     rows: Index,
     columns: Index,
@@ -194,10 +194,7 @@ def add_moments(
     moments: Array,
     outside: Index,
 ) -> int:
-    """Add c_j t^p to the moments of row i and the cell of (i, j); return the number of pairs without a cell.
-
-    The numbers of these pairs are written to `outside`.
-    """
+    """Do what `add_moments` does, to the same bits."""
     mask, unit, cells, count = (1 << shift) - 1, 2.0 ** (1 - shift), moments.shape[1], 0
     for i in range(rows.size):
         row, of_row = bits[rows[i]], moments[i]
@@ -212,4 +209,36 @@ def add_moments(
             else:
                 outside[count] = i * columns.size + j
                 count += 1
+    return count
+
+
+@compiled_as(add_moments_loop)
+def add_moments(
+    bits: Array,
+    rows: Index,
+    columns: Index,
+    shift: int,
+    first: int,
+    c: Array,
+    moments: Array,
+    outside: Index,
+) -> int:
+    """Add c_j t^p to the moments of row i and the cell of (i, j); return the number of pairs without a cell.
+
+    The numbers of these pairs are written to `outside`.
+    """
+    mask, unit, count = (1 << shift) - 1, 2.0 ** (1 - shift), 0
+    for i, row in enumerate(rows.tolist()):
+        b = bits[row, columns].astype(np.int64)
+        k = (b >> shift) - first
+        inside = (k >= 0) & (k < moments.shape[1])
+        t, terms = (b[inside] & mask) * unit - 1.0, np.empty((POWERS, np.count_nonzero(inside)))
+        terms[0] = c[inside]
+        for p in range(1, POWERS):
+            terms[p] = terms[p - 1] * t
+        for p, sums in enumerate(terms):
+            np.add.at(moments[i, :, p], k[inside], sums)  # in the order of j, as the loop
+        others = np.flatnonzero(~inside)
+        outside[count : count + others.size] = i * columns.size + others
+        count += others.size
     return count

@@ -19,7 +19,7 @@ from kernelopt.grams.caching import pieces
 from kernelopt.grams.interpolation import TILE, Interpolation, everything, values_of
 from kernelopt.kernels import Profile
 from kernelopt.kernels.profile import Metric, distances
-from kernelopt.numerics.compiling import any_order, compiled
+from kernelopt.numerics.compiling import any_order, compiled, compiled_as
 from kernelopt.running import check
 from kernelopt.validation import Array, Floats, Index
 
@@ -174,7 +174,7 @@ class Placed:
         for start in range(self.features, X.shape[1], self.features):
             part = slice(start, start + self.features)
             P += X[:, part] @ Z[:, part].T
-        compiled(to_distances, P.size)(P, squares, others)
+        compiled(to_distances, 20 * len(P) + P.size / 50)(P, squares, others)
         return P
 
 
@@ -245,13 +245,21 @@ def positions(numbers: Index, columns: Index) -> Index:
     return np.where(columns[at] == numbers, at, -1) if columns.size else np.full(numbers.size, -1)
 
 
-def to_distances(P: Array, left: Array, right: Array) -> None:
-    """Replace inner products x_i'z_j by |x_i|^2 + |z_j|^2 - 2 x_i'z_j, at least 0, in float32."""
+def to_distances_loop(P: Array, left: Array, right: Array) -> None:
+    """Do what `to_distances` does, to the same bits."""
     two, zero = np.float32(2.0), np.float32(0.0)
     for i in range(P.shape[0]):
         row, s = P[i], left[i]
         for j in range(row.size):
             row[j] = max(s + right[j] - two * row[j], zero)
+
+
+@compiled_as(to_distances_loop)
+def to_distances(P: Array, left: Array, right: Array) -> None:
+    """Replace inner products x_i'z_j by |x_i|^2 + |z_j|^2 - 2 x_i'z_j, at least 0, in float32."""
+    two, zero = np.float32(2.0), np.float32(0.0)
+    for row, s in zip(P, left, strict=True):
+        np.maximum(s + right - two * row, zero, out=row)
 
 
 def look_up(bits: Array, base: int, value: Array, slope: Array, out: Array) -> None:

@@ -23,7 +23,7 @@ Loop = Callable[..., Any]
 REASSOCIATION = {"reassoc", "contract"}  # LLVM flags: sums in any order, and fused multiply-add
 
 IMPORT = 1.0  # measured seconds of the import of numba
-COMPILATION = 0.5  # of the compilation of a function: a loop takes 0.15 to 0.6, one of arrays 0.3 to 3
+COMPILATION = 0.25  # of the compilation of a function: a loop takes 0.15 to 0.6, one of arrays 0.3 to 3
 PASS = 5e-7  # of one pass of an innermost loop in Python: it takes 0.1 to 0.5 microseconds
 
 _unordered: set[Loop] = set()
@@ -62,10 +62,11 @@ def compiled(loop: Loop, passes: float = np.inf) -> Loop:
     """Return a loop as machine code, or as Python runs it where its compilation would take longer.
 
     The machine code divides as numpy does, runs without the interpreter lock, and is cached on disk where
-    that is possible. It is taken wherever this machine has it. Without it, Python runs the loop until these
-    runs have taken as long as the compilation would. A run that is predicted to exceed this time is compiled
-    before it begins. So the first calls on a machine take at most about twice as long as they would by the
-    better choice, and short ones do not import numba. The results of both forms may differ by rounding.
+    that is possible. It is taken wherever this machine has it. Without it, Python runs loops until these
+    runs, of all loops in this process, have taken as long as the compilation would. A run that is predicted
+    to exceed this time is compiled before it begins. So the first calls on a machine take at most about twice
+    as long as they would by the better choice, and short ones do not import numba. The results of both forms
+    may differ by rounding.
 
     Parameters
     ----------
@@ -96,10 +97,18 @@ def affordable(loop: Loop, steps: int, passes: float) -> int:
 
 
 class _Code:
-    """The two forms of a loop, and the seconds that Python has taken to run it in this process."""
+    """The two forms of a loop.
+
+    Attributes
+    ----------
+    spent : float
+        Seconds that Python has taken to run any loop in this process.
+    """
+
+    spent = 0.0
 
     def __init__(self, loop: Loop) -> None:
-        self._python, self._loop, self._spent = loop, _loops.get(loop, loop), 0.0
+        self._python, self._loop = loop, _loops.get(loop, loop)
         self._machine_code: Loop | None = None
         self._functions, self._is_cached = len(set(_tree(self._loop))), _is_cached(self._loop)
 
@@ -109,7 +118,7 @@ class _Code:
         if self._machine_code is not None or self._is_cached:
             return -np.inf
         price = COMPILATION * self._functions + (0.0 if is_loaded() else IMPORT)
-        return (price - self._spent) / PASS
+        return (price - self.spent) / PASS
 
     def form(self, passes: float) -> Loop:
         """Return the form for a call of so many passes."""
@@ -135,7 +144,7 @@ class _Code:
                 return self._python(*arguments)
         finally:
             seconds = time.thread_time() - started
-            self._spent += seconds
+            _Code.spent += seconds
             extend_budgets(seconds)
 
 

@@ -118,7 +118,7 @@ class Radial(Provider):
         if len(self._block) != size:
             self._block = np.empty((size, size), np.float32)
         value, slope, own = self._table(w)
-        read = compiled(look_up_rows, 2 * self._D.size)
+        read = compiled(look_up_rows, passes_of_rows(len(self._block), self._D.size))
         read(self._D.view(np.int32), self.tables.base, value, slope, self._block)
         np.fill_diagonal(self._block, own)
         compiled(mirror, passes_of_rows(len(self._block), self._block.size))(self._block, 0)
@@ -142,7 +142,7 @@ class Radial(Provider):
     def _distances(self, rows: Index, columns: Index) -> Single:
         """Return the distances at all pairs of positions of the working set."""
         found = np.empty((rows.size, columns.size), np.float32)
-        compiled(gather_pairs, 2 * found.size)(self._D, rows, columns, found)
+        compiled(gather_pairs, passes_of_rows(len(found), found.size))(self._D, rows, columns, found)
         return found
 
     def _table(self, w: Array) -> tuple[Single, Single, float]:
