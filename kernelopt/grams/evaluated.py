@@ -191,8 +191,9 @@ class KernelStorage(Storage):
                 yield several, self.located(columns), metric
 
     def _apply(self, a: Array) -> Array:
-        anew = self.quick and np.count_nonzero(a) <= self.n_points / 2
-        if all_cached(self.shape) and not (anew and not all(map(self._at_hand, range(len(self))))):
+        m, n, _ = self.shape
+        anew = self.quick and np.count_nonzero(a) <= n / 2 and not all_cached((2 * m, n, n))
+        if all_cached(self.shape) and not (anew and not all(map(self._at_hand, range(m)))):
             return super()._apply(a)
         return self._images(a, np.arange(self.n_points))
 
