@@ -67,7 +67,7 @@ def provider_bytes(read: BallProblem) -> float:
 
 
 def usual_support(read: BallProblem) -> int:
-    """Return how many points a working set from n points has at its end, measured within a factor of two.
+    """Return how many points a working set from n points has at its end, measured within a factor of 2.6.
 
     That is so where alpha may be zero. The data decide it, and nothing before the search tells.
     """
