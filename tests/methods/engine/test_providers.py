@@ -293,9 +293,7 @@ def test_the_kernels_choose_the_provider_by_which_explain_and_the_predicted_memo
         assert formulation.solve("newton").details["provider"] == name
         assert f"provider '{name}'" in str(ko.explain(formulation.problem))
         memory[name] = Newton().cost(read_ball(Structure(formulation.problem))).memory
-    assert (
-        6 * n**2 < memory["radial"] < 2 * m * n**2
-    )  # distances and a combined matrix, and no matrix of each kernel
+    assert 6 * n**2 < memory["radial"] < 2 * m * n**2  # distances and one matrix, none of each kernel
     assert 2 * m * n**2 < memory["compressed"] == memory["precomputed"] < 3 * m * n**2
     read = read_ball(Structure(lp_norm.primal(lazy, y, p=2).problem))
     per_feature = lp_norm.primal(ko.Grams.from_kernels(ko.per_feature(gaussians[:10], 3), X), y, p=2)
