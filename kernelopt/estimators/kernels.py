@@ -15,7 +15,8 @@ from kernelopt.estimators.precomputed import KernelStack, as_stack, refuse_other
 from kernelopt.grams import Grams
 from kernelopt.grams.arguments import as_names
 from kernelopt.grams.caching import CACHE_BYTES, all_cached, pieces
-from kernelopt.grams.evaluated import KernelStorage, groups, is_moderate, is_numeric
+from kernelopt.grams.evaluated import KernelStorage
+from kernelopt.grams.functions import groups, is_moderate, is_numeric
 from kernelopt.grams.normalized import ScaledStorage
 from kernelopt.grams.rows import ArrayRows
 from kernelopt.kernels import Kernel, as_strings, normalized

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from copy import copy, deepcopy
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias, TypeGuard
+from typing import Any
 
 import numpy as np
 
 from kernelopt.errors import InputError, NotFiniteError, ShapeError
-from kernelopt.grams.caching import IN_PLACE_BYTES, BoundedCache, all_cached, cached_array, pieces, read_only
+from kernelopt.grams.caching import BoundedCache, all_cached, cached_array, pieces, read_only
+from kernelopt.grams.functions import (
+    Distance,
+    KernelFunction,
+    copied_points,
+    groups,
+    is_moderate,
+    is_numeric,
+    is_polynomial,
+    is_quick,
+)
 from kernelopt.grams.interpolated import interpolated_forms, interpolated_images
 from kernelopt.grams.interpolation import FEWEST_POINTS, is_worthwhile
-from kernelopt.grams.rows import ArrayRows, Rows, rows_of_map
+from kernelopt.grams.rows import ArrayRows, Rows
 from kernelopt.grams.storage import EVERY, Points, Storage
 from kernelopt.grams.sweeps import Place
-from kernelopt.kernels import Kernel, Profile, as_points, gaussian, identity, linear, polynomial
+from kernelopt.kernels import Kernel, Profile, as_points
 from kernelopt.kernels.base import claims, foreign
 from kernelopt.kernels.profile import Metric, distances, to_squared_distances
 from kernelopt.running import Steps, check
@@ -28,22 +38,6 @@ MANY_POINTS = 4000  # from which kernels of one distance are summed over all pai
 PAIRS = 1 << 18  # pairs of points in a block: 2 MB, for a fast cache, and enough for matrix products
 FEW_COLUMNS = 64  # of points whose inner product takes no longer than to write and read it: measured
 EVALUATING = "evaluating kernels"
-SMALLEST_POINTS = 1e-100  # the square of smaller numbers is close to the smallest normal number
-
-Distance: TypeAlias = tuple[Metric | None, tuple[int, ...] | None]
-
-
-class KernelFunction(Protocol):
-    """A positive semidefinite function of two points, such as `gaussian(1.0)`."""
-
-    def __call__(self, X: Any, Z: Any = None, /) -> Array:
-        """Return k(x_i, z_j), shape (len(X), len(Z)); Z = None means Z = X."""
-
-    def diagonal(self, X: Any, /) -> Array:
-        """Return k(x_i, x_i), shape (len(X),)."""
-
-    def rank(self, X: Any, /) -> int:
-        """Return an upper bound of the rank of the matrix on X."""
 
 
 class KernelStorage(Storage):
@@ -448,91 +442,3 @@ def own_entries(rows: Index, columns: Index | slice) -> tuple[Index, Index]:
     counts = last - first
     at = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts - first, counts)
     return np.repeat(np.arange(rows.size), counts), order[at]
-
-
-def is_polynomial(kernel: Any) -> TypeGuard[polynomial]:
-    """Whether a kernel is a polynomial of the inner product, as kernelopt evaluates it."""
-    return type(kernel) in (polynomial, linear)
-
-
-def is_quick(kernel: Any) -> bool:
-    """Whether a kernel of kernelopt is made of functions of one inner product or one Euclidean distance."""
-    if isinstance(kernel, gaussian | polynomial | identity):
-        return True
-    return isinstance(kernel, Kernel) and all(
-        map(is_quick, getattr(kernel, "parts", (getattr(kernel, "kernel", None),)))
-    )
-
-
-def is_numeric(X: Any) -> bool:
-    """Whether points are rows of numbers, and neither strings nor the nodes of a graph."""
-    return isinstance(X, np.ndarray) and X.dtype == np.float64
-
-
-def is_moderate(rows: Rows) -> bool:
-    """Whether squares of the differences of points are numbers of normal size."""
-    size = float(rows.ranges.max())
-    return size == 0 or SMALLEST_POINTS < size < 1 / SMALLEST_POINTS
-
-
-def groups(
-    members: Sequence[int], profiles: Sequence[Profile | None]
-) -> list[tuple[Distance, list[tuple[int, Profile]]]]:
-    """Return the kernels that have profiles, by the distance that they are functions of."""
-    found: dict[Distance, list[tuple[int, Profile]]] = {}
-    for i in members:
-        if (profile := profiles[i]) is not None:
-            found.setdefault(profile.distance, []).append((i, profile))
-    return list(found.items())
-
-
-def as_kernels(kernels: Any) -> tuple[KernelFunction, ...]:
-    """Return a list of kernel functions as a tuple, after checking them."""
-    if callable(kernels):
-        raise InputError(f"kernels must be a list of kernels, got {kernels!r}. Wrap it: [{kernels!r}].")
-    if isinstance(kernels, str) or not isinstance(kernels, Sequence):
-        raise InputError(
-            f"kernels must be a list of kernels, got {shown(kernels)} ({type(kernels).__name__}). "
-            "Pass kernels before the points: from_kernels([...], X)."
-        )
-    if not len(kernels):
-        raise ShapeError("kernels must hold at least one kernel, got none. Add one, such as linear().")
-    for kernel in kernels:
-        if isinstance(kernel, type) or not (callable(kernel) and hasattr(kernel, "rank")):
-            raise InputError(
-                f"kernels must be kernel objects such as gaussian(1.0), got {kernel!r}. "
-                "Create it first, and pass kernels before the points: from_kernels([...], X)."
-            )
-    return tuple(kernels)
-
-
-def copied_points(X: Any, kernels: Sequence[KernelFunction]) -> Any:
-    """Return a copy of the points: an array of shape (N, d), strings, or the nodes of a graph kernel.
-
-    Points in blocks are used themselves, and so is a large memory map of a file.
-    """
-    if (isinstance(X, list | tuple) and not X) or (isinstance(X, np.ndarray) and not X.size):
-        raise ShapeError("X must hold at least one point, got none. Pass the data, shape (N, d).")
-    own = [kernel for kernel in kernels if isinstance(kernel, Kernel)]
-    if isinstance(X, Rows):
-        other = next((kernel for kernel in own if kernel.domain is not as_points), None)
-        if other is not None:
-            raise InputError(
-                f"kernels of points in blocks must take rows of numbers, got {other!r}. Pass its points."
-            )
-        return X
-    if isinstance(X, list | tuple) and len(own) < len(kernels):
-        return deepcopy(list(X))
-    domains = list(dict.fromkeys(kernel.domain for kernel in own)) or [as_points]
-    if len(domains) > 1:
-        raise InputError(
-            f"kernels of one stack must take the same points, got {shown(list(own))}. Evaluate those of "
-            "strings and those of numbers apart, and stack the matrices with Grams.from_array."
-        )
-    if domains == [as_points] and len(own) == len(kernels) and getattr(X, "nbytes", 0) >= IN_PLACE_BYTES:
-        rows = rows_of_map(X)
-        if rows is not None:
-            return rows
-    points = domains[0](X, "X", None).copy()
-    points.flags.writeable = False  # kernels are evaluated later, on the same points
-    return points

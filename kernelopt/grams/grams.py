@@ -17,7 +17,8 @@ from kernelopt.grams.arguments import (
     as_weights,
     positions,
 )
-from kernelopt.grams.evaluated import KernelFunction, KernelStorage, as_kernels
+from kernelopt.grams.evaluated import KernelStorage
+from kernelopt.grams.functions import KernelFunction, as_kernels
 from kernelopt.grams.given import as_stack
 from kernelopt.grams.normalized import CenteredStorage, normalized
 from kernelopt.grams.storage import EVERY, Storage

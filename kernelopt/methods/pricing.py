@@ -26,7 +26,8 @@ from scipy.optimize import minimize_scalar
 from kernelopt.certificates import certify
 from kernelopt.errors import InputError, MethodError, ShapeError
 from kernelopt.grams import Grams, join
-from kernelopt.grams.evaluated import KernelFunction, KernelStorage
+from kernelopt.grams.evaluated import KernelStorage
+from kernelopt.grams.functions import KernelFunction
 from kernelopt.kernels import Kernel
 from kernelopt.language import combine, lp_ball, risk
 from kernelopt.learner import learn
