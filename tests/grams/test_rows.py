@@ -8,7 +8,7 @@ import pytest
 import kernelopt as ko
 from formulations import lp_norm
 from kernelopt.errors import FileError, InputError, NotFiniteError, ShapeError
-from kernelopt.grams import evaluated
+from kernelopt.grams import evaluated, functions
 from kernelopt.grams import rows as blocks
 from kernelopt.grams.rows import ArrayRows, FileRows
 from kernelopt.grams.sweeps import Place, length
@@ -211,7 +211,7 @@ def test_several_threads_sum_as_one_does(X, monkeypatch):
 
 
 def test_a_large_memory_map_is_read_from_its_file(X, tmp_path, monkeypatch):
-    monkeypatch.setattr(evaluated, "IN_PLACE_BYTES", 1000)
+    monkeypatch.setattr(functions, "IN_PLACE_BYTES", 1000)
     path = tmp_path / "points.npy"
     np.save(path, X)
     kernels, a = [ko.gaussian(1.0), ko.laplacian(2.0)], np.linspace(-1, 1, N)
