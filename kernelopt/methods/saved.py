@@ -96,7 +96,8 @@ class SavedMachine:
 
     def _parts(self, X: Any) -> list[Any]:
         """Return new points, some at a time where their kernels with the support are many numbers."""
-        if self.storage is None or not isinstance(X, np.ndarray | list | tuple):
+        rows = isinstance(X, list | tuple) or (isinstance(X, np.ndarray) and X.ndim > 0)
+        if self.storage is None or not rows:
             return [X]
         return [X[part] for part in pieces(len(X), self.weights.size * self.support.size)] or [X]
 

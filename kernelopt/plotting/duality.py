@@ -76,7 +76,8 @@ def plot_duality(
             f"a path of dual variables needs a problem with one risk, got {len(structure.risks)} in "
             "plot_duality. Draw solution.plot_history() instead."
         )
-    listed = isinstance(path, Sequence) or np.ndim(path) > 0
+    given: object = path
+    listed = isinstance(given, Sequence) or (isinstance(given, np.ndarray) and given.ndim > 0)
     if not listed or len(path) < 2:
         raise InputError(
             "path must be at least two solutions or arrays of shape (n,), got fewer in plot_duality. Pass "

@@ -170,13 +170,16 @@ def solved(facts, arrays):
     for k in range(len(stated["cones"])):
         constraints.append(sum(x[j] * G for j, G in enumerate(arrays[f"G{k}"])) >> 0)
     problem = cp.Problem(cp.Minimize(objective), constraints)
-    try:
-        with warnings.catch_warnings():  # an inaccurate answer has another status, and proves nothing
-            warnings.simplefilter("ignore")
-            problem.solve(solver=cp.CLARABEL)
-    except cp.SolverError:
-        return None
-    return {"optimal": problem.value, "infeasible": inf, "unbounded": -inf}.get(problem.status)
+    for solver in (cp.CLARABEL, cp.CVXOPT):
+        try:
+            with warnings.catch_warnings():  # an inaccurate answer has another status, and proves nothing
+                warnings.simplefilter("ignore")
+                problem.solve(solver=solver)
+        except cp.SolverError:
+            continue
+        if problem.status in ("optimal", "infeasible", "unbounded"):
+            return {"optimal": problem.value, "infeasible": inf, "unbounded": -inf}[problem.status]
+    return None
 
 
 def refuted(facts, arrays, points):

@@ -160,7 +160,7 @@ def test_the_table_has_every_public_function():
         if name not in listed and not re.search(rf"\b{name}\b", whole_names)
     }
     of_authors = {
-        "as_labels", "as_targets", "check", "conjugate", "on_simplex", "read_ball"
+        "as_labels", "as_targets", "check", "conjugate", "on_simplex", "parameters_of", "read_ball"
     }  # fmt: skip
     assert missing == {"catalogue", "shown"} | of_authors  # they take what a package has checked
 

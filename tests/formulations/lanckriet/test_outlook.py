@@ -52,14 +52,16 @@ def test_one_precision_has_a_closed_form():
     mu = 5 / (y @ R @ y)
     solution = lanckriet.gaussian_process(R[None], y).solve()
     assert solution.value == pytest.approx(5 - np.linalg.slogdet(mu * R)[1], rel=1e-5)
-    assert solution.kernel == pytest.approx(np.linalg.inv(mu * R), rel=1e-3)
+    K = np.linalg.inv(mu * R)
+    assert solution.kernel == pytest.approx(K, abs=1e-3 * np.abs(K).max())  # the root of the gap
 
 
 def test_the_value_is_the_density_of_a_normal_distribution():
     Rs, y = precisions(5, 3)
     solution = lanckriet.gaussian_process(Rs, y).solve()
     density = multivariate_normal(np.zeros(5), solution.kernel)
-    assert solution.value == pytest.approx(-2 * density.logpdf(y) - 5 * np.log(2 * np.pi), rel=1e-5)
+    # the kernel is the optimal one up to the root of the gap, 1e-6, and the density flat there up to the gap
+    assert solution.value == pytest.approx(-2 * density.logpdf(y) - 5 * np.log(2 * np.pi), rel=1e-4)
     worse = multivariate_normal(np.zeros(5), np.linalg.inv(Rs.sum(axis=0)))
     assert worse.logpdf(y) < density.logpdf(y)
 
