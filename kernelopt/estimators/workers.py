@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from joblib import effective_n_jobs
@@ -47,8 +48,8 @@ def in_workers(
             yield found
             steps.take()
     finally:
-        with (
-            warnings.catch_warnings()
-        ):  # joblib warns of results that nobody reads, after an error that says why
+        # joblib warns of results that nobody reads, after an error that says why. Tasks in threads set the
+        # filters of warnings too, so that it may be raised.
+        with warnings.catch_warnings(), suppress(UserWarning):
             warnings.simplefilter("ignore", UserWarning)
             results.close()
