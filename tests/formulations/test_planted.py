@@ -33,8 +33,8 @@ def plant(entry, seed=0, **knobs):
     return entry.planted(np.random.default_rng(seed), **knobs)
 
 
-# What conic solvers leave of a log det of precisions of condition 1e4 with the routines of some processors: the
-# bounds hold, and are far apart.
+# What conic solvers leave of a log det of precisions of condition 1e4, with the routines of some processors:
+# the bounds hold, and are far apart.
 ROUGH = {("lanckriet.gaussian_process", "ill-conditioned"): 0.1}
 
 

@@ -80,8 +80,9 @@ def test_threads_find_what_one_finds_alone(make, room, monkeypatch, quick_switch
 
     Rows are those of the matrix where it is kept and evaluated anew elsewhere, which differs by
     round-off. So where not all matrices are kept, what goes through rows depends on who came first, also
-    in one thread, and so do distances and inner products that kernels share. Images, and the quadratic forms read from them, are completed from those of single points,
-    whose sums have another order. Where all are kept, anything else is the same to the last bit.
+    in one thread, and so do distances and inner products that kernels share. Images, and the quadratic
+    forms read from them, are completed from those of single points, whose sums have another order. Where
+    all are kept, anything else is the same to the last bit.
     """
     monkeypatch.setattr(caching, "CACHE_BYTES", room * 8 * N**2)
     alone = make()
