@@ -64,7 +64,7 @@ from kernelopt.numerics import compiling
 from kernelopt.running import Call
 
 compiling.IMPORT = -math.inf  # Python runs no loop
-driver.PATIENCE = replace(driver.PATIENCE, first_overrun=(0.0, 1.0))
+driver.PATIENCE = replace(driver.PATIENCE, first_overrun=(0.0, 0.25))
 with Call() as call:
     solution = ko.catalogue()["lp_norm.primal"].example(np.random.default_rng(0)).solve()
 json.dump({"method": solution.method, "gap": solution.gap, "seconds": call.compiling}, sys.stdout)
@@ -94,7 +94,7 @@ def test_a_cold_compilation_is_measured_and_not_taken_from_the_budget(tmp_path):
 @pytest.mark.slow
 def test_auto_keeps_to_the_method_that_it_must_compile_first(tmp_path):
     found = in_a_new_process(AUTO, tmp_path)
-    assert found["seconds"] > 1.0, "nothing was compiled"  # longer than the budget
+    assert found["seconds"] > 0.25, "nothing was compiled"  # longer than the budget
     assert found["method"] == "interleaved" and found["gap"] <= 1e-5
 
 
