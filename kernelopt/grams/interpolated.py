@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from kernelopt.grams.interpolation import TILE, Interpolation, everything, values_of
+from kernelopt.grams.interpolation import TILE, Interpolation, values_of
 from kernelopt.grams.rows import Rows
 from kernelopt.grams.sweeps import Images, Place, images
 from kernelopt.kernels import Profile
@@ -90,7 +90,7 @@ def interpolated_forms(
             if start == top:
                 np.fill_diagonal(D, 0.0)
             c = a[columns] if start == top else 2 * a[columns]
-            found += sums.add(D, *everything(D), c, moments) @ a[rows]
+            found += sums.add(D, c, moments) @ a[rows]
         found += sums.sums((a[rows] @ moments.reshape(len(moments), -1))[None])[:, 0]
         steps.take((2 * n - top - rows.stop) * (rows.stop - top) / n**2)
     excess = np.array([p.own for p in profiles]) - values_of(profiles, np.zeros(1))[:, 0]
@@ -112,12 +112,12 @@ def own_images(payload: Images) -> Array:
             D = distances(left, points[other], payload.metric)
             if start == top:
                 np.fill_diagonal(D, 0.0)
-            found[:, part] += interpolation.add(D, *everything(D), c[other], moments)
+            found[:, part] += interpolation.add(D, c[other], moments)
             if start > top:
                 D = np.ascontiguousarray(D.T)
                 if start not in waiting:
                     waiting[start] = interpolation.moments(len(D))
-                found[:, other] += interpolation.add(D, *everything(D), c[part], waiting[start])
+                found[:, other] += interpolation.add(D, c[part], waiting[start])
         found[:, part] += interpolation.sums(moments)
     excess = np.array([p.own for p in payload.profiles]) - values_of(payload.profiles, np.zeros(1))[:, 0]
     return found + np.outer(excess, c)

@@ -105,21 +105,20 @@ class Interpolation:
         """Return the moments of `count` sums without addends."""
         return np.zeros((count, self._cells, POWERS))
 
-    def add(self, D: NDArray[Any], rows: Index, columns: Index, c: Array, moments: Array) -> Array:
-        """Add c_j t^p to the moments of each row, for the distances D[rows, columns].
+    def add(self, D: NDArray[Any], c: Array, moments: Array) -> Array:
+        """Add c_j t^p to the moments of each row of distances D.
 
-        The sums of the pairs outside of all cells are returned, shape (m, len(rows)).
+        The sums of the pairs outside of all cells are returned, shape (m, len(D)).
         """
-        m, width, bits = len(self._coefficients), columns.size, D.view(self._integer)
-        outside = np.empty(rows.size * width, np.int64)
-        add = compiled(add_moments, 100 * rows.size + outside.size / 3)
-        count = add(bits, rows, columns, self._shift, self._first, c, moments, outside)
-        found = np.zeros((m, rows.size))
+        m, bits, outside = len(self._coefficients), D.view(self._integer), np.empty(D.size, np.int64)
+        add = compiled(add_moments, 100 * len(D) + D.size / 3)
+        count = add(bits, self._shift, self._first, c, moments, outside)
+        found = np.zeros((m, len(D)))
         for part in pieces(count, m):
-            i, j = np.divmod(outside[:count][part], width)
-            values = self.at(D[rows[i], columns[j]].astype(float)) * c[j]
+            i, j = np.divmod(outside[:count][part], c.size)
+            values = self.at(D[i, j].astype(float)) * c[j]
             for sums, each in zip(found, values, strict=True):
-                sums += np.bincount(i, each, rows.size)
+                sums += np.bincount(i, each, len(D))
         return found
 
     def sums(self, moments: Array) -> Array:
@@ -179,27 +178,13 @@ def values_of(profiles: Sequence[Profile], d: Array) -> Array:
     return np.stack([profile.function(d) for profile in profiles])
 
 
-def everything(D: NDArray[Any]) -> tuple[Index, Index]:
-    """Return the numbers of all rows and of all columns of a matrix."""
-    return np.arange(D.shape[0]), np.arange(D.shape[1])
-
-
-def add_moments_loop(
-    bits: Array,
-    rows: Index,
-    columns: Index,
-    shift: int,
-    first: int,
-    c: Array,
-    moments: Array,
-    outside: Index,
-) -> int:
+def add_moments_loop(bits: Array, shift: int, first: int, c: Array, moments: Array, outside: Index) -> int:
     """Do what `add_moments` does, to the same bits."""
     mask, unit, cells, count = (1 << shift) - 1, 2.0 ** (1 - shift), moments.shape[1], 0
-    for i in range(rows.size):
-        row, of_row = bits[rows[i]], moments[i]
-        for j in range(columns.size):
-            b = np.int64(row[columns[j]])
+    for i in range(bits.shape[0]):
+        row, of_row = bits[i], moments[i]
+        for j in range(row.size):
+            b = np.int64(row[j])
             k = (b >> shift) - first
             if 0 <= k < cells:
                 t, term, sums = (b & mask) * unit - 1.0, c[j], of_row[k]
@@ -207,29 +192,20 @@ def add_moments_loop(
                     sums[p] += term
                     term *= t
             else:
-                outside[count] = i * columns.size + j
+                outside[count] = i * row.size + j
                 count += 1
     return count
 
 
 @compiled_as(add_moments_loop)
-def add_moments(
-    bits: Array,
-    rows: Index,
-    columns: Index,
-    shift: int,
-    first: int,
-    c: Array,
-    moments: Array,
-    outside: Index,
-) -> int:
+def add_moments(bits: Array, shift: int, first: int, c: Array, moments: Array, outside: Index) -> int:
     """Add c_j t^p to the moments of row i and the cell of (i, j); return the number of pairs without a cell.
 
     The numbers of these pairs are written to `outside`.
     """
     mask, unit, count = (1 << shift) - 1, 2.0 ** (1 - shift), 0
-    for i, row in enumerate(rows.tolist()):
-        b = bits[row, columns].astype(np.int64)
+    for i, row in enumerate(bits):
+        b = row.astype(np.int64)
         k = (b >> shift) - first
         inside = (k >= 0) & (k < moments.shape[1])
         t, terms = (b[inside] & mask) * unit - 1.0, np.empty((POWERS, np.count_nonzero(inside)))
@@ -239,6 +215,6 @@ def add_moments(
         for p, sums in enumerate(terms):
             np.add.at(moments[i, :, p], k[inside], sums)  # in the order of j, as the loop
         others = np.flatnonzero(~inside)
-        outside[count : count + others.size] = i * columns.size + others
+        outside[count : count + others.size] = i * row.size + others
         count += others.size
     return count

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelopt.grams.caching import pieces
-from kernelopt.grams.interpolation import TILE, Interpolation, everything, values_of
+from kernelopt.grams.interpolation import TILE, Interpolation, values_of
 from kernelopt.kernels import Profile
 from kernelopt.kernels.profile import Metric, distances
 from kernelopt.numerics.compiling import any_order, compiled, compiled_as
@@ -126,7 +126,7 @@ def images(X: Floats, numbers: Index, payload: Images) -> Array:
             other = slice(start, start + TILE)
             D = distances(left, payload.points[other], payload.metric)
             D[own[:, None] == columns[other]] = 0.0
-            found[:, part] += sums.add(D, *everything(D), c[other], moments)
+            found[:, part] += sums.add(D, c[other], moments)
         found[:, part] += sums.sums(moments)
         at = positions(own, columns)
         found[:, part] += np.outer(excess, np.where(at >= 0, c[at], 0.0))

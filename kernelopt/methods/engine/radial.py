@@ -14,7 +14,7 @@ import numpy as np
 
 from kernelopt.grams import Grams
 from kernelopt.grams.caching import pieces
-from kernelopt.grams.interpolation import Interpolation, everything
+from kernelopt.grams.interpolation import Interpolation
 from kernelopt.grams.sweeps import (
     CELL_BITS,
     SHIFT,
@@ -155,7 +155,7 @@ class Radial(Provider):
         for part in pieces(chosen.size, support.size, SETTINGS.pairs):
             D = self._distances(chosen[part], support)
             moments = self._sums.moments(len(D))
-            found[:, part] = self._sums.add(D, *everything(D), c[support], moments)
+            found[:, part] = self._sums.add(D, c[support], moments)
             found[:, part] += self._sums.sums(moments)
         own = np.where(self.sizes > 0, 1.0, 0.0) - self.tables.origin
         return np.asarray(self.sizes[:, None] * (found + np.outer(own, c[chosen])))
