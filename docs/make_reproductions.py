@@ -5,6 +5,8 @@ in words between marks that name the study and the table.
 
     python docs/make_reproductions.py            rewrite the pages
     python docs/make_reproductions.py --check    fail if one is stale
+
+The figures are those of benchmarks/reproductions/NAME.py --results FILE --figure docs/reproductions/NAME.png.
 """
 
 from __future__ import annotations

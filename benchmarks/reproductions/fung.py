@@ -258,7 +258,7 @@ def drawn_tables(finished: list[Cell], drawn: list[str]) -> tuple[list[Table], d
 def draw(finished: list[Cell], figure: Any) -> None:
     """Draw the paper's two figures: triplets that hold, and columns selected, with standard deviations."""
     names = [n for n in dict.fromkeys(c["set"] for c in finished) if n not in PEOPLE]
-    figure.set_size_inches(9, 8)
+    figure.set_size_inches(8, 8)
     upper, lower = figure.subplots(2, 1, height_ratios=(3, 2))
     for k, (key, title) in enumerate(ROWS.items()):
         values = [100 * column(where(finished, set=name), key) for name in names]
@@ -266,20 +266,20 @@ def draw(finished: list[Cell], figure: Any) -> None:
         means, deviations = [v.mean() for v in values], [v.std(ddof=min(1, v.size - 1)) for v in values]
         upper.bar(places, means, 1 / (len(ROWS) + 1), yerr=deviations, label=title)
     upper.set(ylim=(45, 102), ylabel="test triplets that hold, %")
-    upper.legend(loc="upper center", bbox_to_anchor=(0.5, 1.22), ncols=3, frameon=False)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
     selected = [column(where(finished, set=name), "features") for name in names]
     there = [where(finished, set=name)[0]["d"] for name in names]
     lower.bar(names, there, 0.7, color="0.88", label="columns there are")
     deviations = [v.std(ddof=min(1, v.size - 1)) for v in selected]
     lower.bar(names, [v.mean() for v in selected], 0.4, yerr=deviations, color="C4", label="selected")
     lower.set_ylabel("columns")
-    lower.legend(frameon=False)
+    lower.legend(frameon=False, loc="upper left", bbox_to_anchor=(0.1, 1))
     for axes in (upper, lower):
         axes.set_xticks(np.arange(len(names)), [name.replace("_", "\n") for name in names])
         axes.spines[["top", "right"]].set_visible(False)
 
 
-STUDY = Study("fung", __doc__, SETS, 10, cells, measure, summary, draw)
+STUDY = Study("fung", __doc__, SETS, 10, cells, measure, summary, {"": draw})
 
 if __name__ == "__main__":
     run(STUDY)

@@ -20,7 +20,8 @@ import time
 from typing import Any
 
 import numpy as np
-from protocol import Cell, Sets, Study, Table, column, gap_of, run, signs, solved, text_of, where
+from kloft_tables import PRECISION, TIMED_P, TOY_P, VIEW_P, D, draw_norms, draw_times, summary, title_of
+from protocol import Cell, Sets, Study, run, signs, solved
 from sklearn.metrics import matthews_corrcoef
 from sklearn.svm import SVC
 
@@ -29,14 +30,11 @@ from formulations import lp_norm
 
 SETS = ("mfeat", "splice", "mnist")
 ONES = (50, 28, 18, 9, 4, 1)
-TOY_P = (1.0, 4 / 3, 2.0, 4.0, np.inf)
 TOY_C = 10.0 ** np.arange(-4, 0.5, 0.5)
-D, SHIFT, JUDGES = 50, 1.75, 10_000
-VIEW_P = (1.0, 16 / 15, 8 / 7, 4 / 3, 2.0, 4.0, np.inf)
+SHIFT, JUDGES = 1.75, 10_000
 VIEW_C = (1 / 8, 1 / 2, 1.0, 2.0, 8.0)
 VIEW_REPETITIONS, SCALING_REPETITIONS = 5, 2
 SIZES = [(n, 50) for n in (250, 500, 1000)] + [(1000, M) for M in (10, 25, 100)]
-PRECISION = 1e-3  # of the running times: the paper's gaps are about this
 
 
 def cells(repetitions: int, quick: bool) -> list[Cell]:
@@ -61,10 +59,6 @@ def cell(experiment: str, name: str = "toy", **rest: int) -> Cell:
 
 def measure(cell: Cell, sets: Sets) -> dict[str, Any]:
     return {"toy": toy, "views": views, "scaling": scaling}[cell["experiment"]](cell, sets)
-
-
-def title_of(p: float) -> str:
-    return "∞" if np.isinf(p) else f"{p:.4g}"
 
 
 # ----------------------------------------------------------------------------- the controlled experiment
@@ -178,7 +172,7 @@ def scaling(cell: Cell, sets: Sets) -> dict[str, Any]:
     began = time.process_time()
     SVC(kernel="precomputed").fit(grams.combine(np.ones(M)), y)
     found["SVC"] = time.process_time() - began
-    for p in (1.0, 4 / 3, 2.0):
+    for p in TIMED_P:
         began = time.process_time()
         solution = solved(lp_norm.primal(grams, y, p=p, loss=ko.hinge(1.0)), tol=PRECISION)
         found[f"p = {title_of(p)}"] = time.process_time() - began
@@ -209,103 +203,7 @@ def libsvm_loop(grams: ko.Grams, y: np.ndarray, p: float, lower: float) -> tuple
     return time.process_time() - began, float(gap)
 
 
-# ------------------------------------------------------------------------------------------- the tables
-
-
-def summary(finished: list[Cell]) -> tuple[list[Table], dict[str, str]]:
-    tables, figures = [], {}
-    toys = where(finished, experiment="toy")
-    for n in dict.fromkeys(c["n"] for c in toys):
-        own = where(toys, n=n)
-        tables += [toy_table(own, n, "error"), toy_table(own, n, "weights")]
-        figures[f"Figure 1, n = {n}"] = best_norms(own)
-    several = where(finished, experiment="views")
-    if several:
-        rows = [
-            [name, *(text_of(1 - column(own, f"mcc {title_of(p)}"), 2, 100) for p in VIEW_P), gap_of(own)]
-            for name in dict.fromkeys(c["set"] for c in several)
-            for own in [where(several, set=name)]
-        ]
-        head = ["1 - MCC in %", *(f"p = {title_of(p)}" for p in VIEW_P), "largest gap"]
-        tables.append({"title": "The protocol of Table 1", "head": head, "rows": rows})
-        best = [
-            min(zip(row[1:-1], head[1:-1], strict=True), key=lambda x: float(x[0].split()[0])) for row in rows
-        ]
-        parts = [f"{row[0]} best at {which} ({text})" for row, (text, which) in zip(rows, best, strict=True)]
-        figures["Table 1"] = "1 - MCC in %: " + ", ".join(parts)
-    sizes = where(finished, experiment="scaling")
-    if sizes:
-        tables.append(scaling_table(sizes))
-        largest = max(sizes, key=lambda c: c["n"] * c["M"])
-        own = where(sizes, n=largest["n"], M=largest["M"])
-        faster = column(own, "loop, p = 1").mean() / column(own, "p = 1").mean()
-        figures["Figure 5"] = (
-            f"at n = {largest['n']} and M = {largest['M']} l1-MKL takes {column(own, 'p = 1').mean():.2g} s, "
-            f"one SVC {column(own, 'SVC').mean():.2g} s, and the loop of SVCs {faster:.1f} times as long"
-        )
-    return tables, figures
-
-
-def toy_table(own: list[Cell], n: int, what: str) -> Table:
-    title = {"error": "test errors in %", "weights": "errors of the weights"}[what]
-    factor, digits = (100, 2) if what == "error" else (1, 3)
-    rows = []
-    for ones in dict.fromkeys(c["ones"] for c in own):
-        chosen = where(own, ones=ones)
-        values = [text_of(column(chosen, f"{what} {title_of(p)}"), digits, factor) for p in TOY_P]
-        rows.append([f"{100 - 100 * ones // D} %", *values, len(chosen), gap_of(chosen)])
-    head = ["noise kernels", *(f"p = {title_of(p)}" for p in TOY_P), "repetitions", "largest gap"]
-    return {"title": f"Figure 1, n = {n}: {title}", "head": head, "rows": rows}
-
-
-def best_norms(own: list[Cell]) -> str:
-    parts = []
-    for ones in dict.fromkeys(c["ones"] for c in own):
-        errors = {p: column(where(own, ones=ones), f"error {title_of(p)}").mean() for p in TOY_P}
-        best = min(errors, key=errors.get)
-        parts.append(f"{100 - 100 * ones // D} %: p = {title_of(best)} ({100 * errors[best]:.1f} %)")
-    return "best norm (test error) by noise kernels: " + ", ".join(parts)
-
-
-def scaling_table(own: list[Cell]) -> Table:
-    titles = ["SVC"]
-    for p in (1.0, 4 / 3, 2.0):
-        titles += [f"p = {title_of(p)}", f"loop, p = {title_of(p)}"]
-    rows = []
-    for n, M in dict.fromkeys((c["n"], c["M"]) for c in own):
-        chosen = where(own, n=n, M=M)
-        short = [
-            p for p in (1.0, 4 / 3, 2.0) if column(chosen, f"loop gap, p = {title_of(p)}").max() > PRECISION
-        ]
-        rows.append(
-            [
-                *(n, M, *(text_of(column(chosen, title), 2) for title in titles), gap_of(chosen)),
-                ", ".join(f"p = {title_of(p)}" for p in short) or "none",
-            ]
-        )
-    head = ["n", "M", *titles, "largest gap", "loops that end above it"]
-    return {"title": "Figure 5: seconds of the processor", "head": head, "rows": rows}
-
-
-def draw(finished: list[Cell], figure: Any) -> None:
-    """Draw the test errors and the errors of the weights against the share of noise kernels."""
-    toys = where(finished, experiment="toy")
-    own = where(toys, n=toys[0]["n"])
-    ones = list(dict.fromkeys(c["ones"] for c in own))
-    for axes, what, title in zip(
-        figure.subplots(1, 2), ("error", "weights"), ("test error", "error of the weights"), strict=True
-    ):
-        for p in TOY_P:
-            values = [column(where(own, ones=k), f"{what} {title_of(p)}") for k in ones]
-            errors = [v.std() / np.sqrt(v.size) for v in values]
-            shares = [100 - 100 * k / D for k in ones]
-            axes.errorbar(shares, [v.mean() for v in values], errors, label=f"p = {title_of(p)}")
-        axes.set_xlabel("noise kernels, %")
-        axes.set_ylabel(title)
-    axes.legend()
-
-
-STUDY = Study("kloft", __doc__, SETS, 250, cells, measure, summary, draw)
+STUDY = Study("kloft", __doc__, SETS, 250, cells, measure, summary, {"": draw_norms, "_times": draw_times})
 
 if __name__ == "__main__":
     run(STUDY)

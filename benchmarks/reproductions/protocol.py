@@ -20,7 +20,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -65,8 +65,8 @@ class Study:
         Returns the numbers of a cell, "gap" among them: the largest certified gap behind its numbers.
     summary : function of the finished cells
         Returns the tables, and one figure in words for each table of the paper.
-    draw : function of (finished cells, Axes), or None
-        Draws the figure of the paper.
+    drawings : dict
+        For each figure of the paper the end of its file's name, and a function of (finished cells, Figure).
     """
 
     name: str
@@ -76,7 +76,7 @@ class Study:
     cells: Callable[[int, bool], list[Cell]]
     measure: Callable[[Cell, Sets], dict[str, Any]]
     summary: Callable[[list[Cell]], tuple[list[Table], dict[str, str]]]
-    draw: Callable[[list[Cell], Any], None] | None = None
+    drawings: dict[str, Callable[[list[Cell], Any], None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -176,28 +176,44 @@ def markdown(table: Table) -> str:
 def run(study: Study, argv: Sequence[str] | None = None) -> dict[str, Any]:
     """Run a study from the command line, and return its results."""
     options = read_options(study, argv)
-    cells = [
-        cell
-        for cell in study.cells(options.repetitions, options.quick)
-        if not options.only or any(cell[key] in options.only for key in ("set", "experiment") if key in cell)
-    ]
-    finished = finish(study, cells, Sets(options.data), options)
-    tables, figures = study.summary(finished)
-    for table in tables:
+    if options.results:
+        results = json.loads(options.results.read_text(encoding="utf-8"))
+    else:
+        cells = [
+            cell
+            for cell in study.cells(options.repetitions, options.quick)
+            if not options.only
+            or any(cell[key] in options.only for key in ("set", "experiment") if key in cell)
+        ]
+        finished = finish(study, cells, Sets(options.data), options)
+        options.repetitions = max(cell["seed"] for cell in finished) + 1
+        results = {
+            "study": study.name,
+            **circumstances(options),
+            "figures": {},
+            "tables": [],
+            "cells": finished,
+        }
+    results["tables"], results["figures"] = study.summary(results["cells"])
+    for table in results["tables"]:
         print(f"\n{table['title']}\n\n{markdown(table)}")
-    options.repetitions = max(cell["seed"] for cell in finished) + 1
-    results = {"study": study.name, **circumstances(options)}
-    results |= {"figures": figures, "tables": tables, "cells": finished}
-    if options.output:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    if options.figure and study.draw:
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(9, 4), layout="constrained")
-        study.draw(finished, figure)
-        figure.savefig(options.figure)
+    output = options.results or options.output
+    if output:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    if options.figure:
+        drawn(study, results["cells"], options.figure)
     return results
+
+
+def drawn(study: Study, cells: list[Cell], path: Path) -> None:
+    """Write the figures of a study."""
+    from matplotlib.figure import Figure
+
+    for end, draw in study.drawings.items():
+        figure = Figure(figsize=(7.5, 6), layout="constrained")
+        draw(cells, figure)
+        figure.savefig(path.with_stem(path.stem + end), dpi=130)
 
 
 def read_options(study: Study, argv: Sequence[str] | None) -> argparse.Namespace:
@@ -214,11 +230,12 @@ def read_options(study: Study, argv: Sequence[str] | None) -> argparse.Namespace
     parser.add_argument(
         "--finished", action="store_true", help="tables of the finished cells of --output alone"
     )
-    parser.add_argument("--figure", type=Path, help="PNG, PDF or SVG of the paper's figure")
+    parser.add_argument("--results", type=Path, help="tables and figures anew of this JSON; nothing is run")
+    parser.add_argument("--figure", type=Path, help="PNG, PDF or SVG of the paper's figures")
     options = parser.parse_args(argv)
     if options.quick:
         options.data = None
-    elif options.data is None:
+    elif options.data is None and options.results is None:
         parser.error(f"pass --data FOLDER with {', '.join(study.needs)}; or --quick")
     if options.repetitions is None:
         options.repetitions = 2 if options.quick else study.repetitions

@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "benchmarks" / "reproductions"
 SCRIPTS = ("pereverzyev", "fung", "lanckriet", "kundu", "kloft")
+DRAWINGS = {"fung": 1, "lanckriet": 1, "kloft": 2}  # figures of the papers
 FAILING = 2  # what argparse ends with
 GAP = 0.1  # no number of a quick run is known worse than this
 RESULTS = {
@@ -51,6 +52,10 @@ def test_a_quick_run_has_tables_certified_numbers_and_goes_on_where_it_ended(nam
         assert table["rows"] and all(len(row) == len(table["head"]) for row in table["rows"])
     assert all(0 <= cell["gap"] <= GAP and cell["seconds"] > 0 for cell in results["cells"])
     assert all(cell.get("ordered", True) for cell in results["cells"])  # Lanckriet's theorems
+    drawn = script(name, "--results", str(output), "--figure", str(tmp_path / "drawn.png"))
+    assert not drawn.returncode and not drawn.stderr
+    assert json.loads(output.read_text(encoding="utf-8")) == results  # the circumstances are the run's
+    assert len(list(tmp_path.glob("drawn*.png"))) == DRAWINGS.get(name, 0)
     again = script(name, "--quick", "--repetitions", "1", "--output", str(output))
     assert not again.returncode and not again.stderr  # no cell is computed again
     assert json.loads(output.read_text(encoding="utf-8"))["cells"] == results["cells"]
