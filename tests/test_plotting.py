@@ -13,7 +13,7 @@ import pytest
 
 import kernelopt as ko
 from formulations import lanckriet, lp_norm
-from kernelopt.estimators import MKLClassifier
+from kernelopt.estimators import MKLClassifier, MKLRegressor
 from kernelopt.figures import CARETLEFT, CARETRIGHT
 from kernelopt.methods.learned import Learned, Part
 from kernelopt.plotting import (
@@ -178,7 +178,7 @@ def test_without_labels_solutions_have_the_names_of_their_methods_or_numbers(sol
     assert words(plot_bounds(hard, ax=axes()).get_yticklabels()) == [hard.method_and_solver]
 
 
-def test_an_estimator_whose_classes_have_their_own_weights_has_a_row_for_each():
+def test_an_estimator_whose_classes_or_targets_have_their_own_weights_has_a_row_for_each():
     X = np.random.default_rng(0).normal(size=(18, 2))
     y = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.5, 0.5])]
     model = MKLClassifier(["gaussian(1.0)", "linear()"], multiclass="per-class").fit(X, y)
@@ -187,6 +187,9 @@ def test_an_estimator_whose_classes_have_their_own_weights_has_a_row_for_each():
     np.testing.assert_allclose(ax.images[0].get_array(), shares)
     assert [label.split("\n")[0] for label in words(ax.get_yticklabels())] == ["a", "b", "c"]
     assert len(plot_history(model, ax=axes()).lines) == 3
+    targets = MKLRegressor(["gaussian(1.0)", "linear()"], multioutput="per-target").fit(X, X)
+    labels = words(plot_weights(targets, ax=axes()).get_yticklabels())
+    assert [label.split("\n")[0] for label in labels] == ["target 0", "target 1"]
 
 
 def test_infinite_and_negative_bounds_are_drawn():
@@ -274,7 +277,7 @@ def test_what_figures_cannot_draw_of_estimators_and_files_is_said(fitted):
     several.solution_ = (model.solution_,) * 3
     for draw in (plot_weights, plot_bounds, plot_history):
         for wrong, message in (
-            (several, r"which has 3, one for each class. Pass model.solution_\[0\]"),
+            (several, r"which has 3, one for each class or target. Pass model.solution_\[0\]"),
             (MKLClassifier(), "Call its fit first"),
             ([model.solution_], r"Pass one of them, such as path\[0\]"),
             (None, r"got None in plot_\w+. Pass what solve\(\) returns, or an estimator"),

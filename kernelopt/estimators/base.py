@@ -75,13 +75,13 @@ class KernelEstimator(SavedMixin, BaseEstimator):
     kernels_ : tuple of m Kernels, or None
         The kernels as they are evaluated; None for precomputed ones.
     kernel_names_ : tuple of m str
-    weights_ : array of shape (m,), or (k, m) where each class has its own
+    weights_ : array of shape (m,), or (k, m) where each class or target has its own
     support_ : array of shape (n_support,)
         The training samples with a dual variable that is not zero.
     dual_coef_ : array of shape (k, n_support)
         The signed dual variables of each of the k machines.
     intercept_ : array of shape (k,)
-    solution_ : Solution, or tuple of them where each class has its own problem
+    solution_ : Solution, or tuple of them where each class or target has its own problem
     certificate_, dual_gap_, n_iter_, history_, weights_unique_
         Those of the solution; tuples where there are several, but the largest gap and number of iterations.
     """

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier
 from sklearn.linear_model import RidgeClassifierCV, RidgeCV
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
@@ -104,7 +104,8 @@ def compare(
     kernel, and on a Gaussian kernel of standardised columns, and ridge regression on standardised columns,
     for classes on their indicators. In each split their hyperparameters are chosen by a cross-validation of
     its training samples: C of 0.1, 1, 10 and 100, in standard deviations of targets, gamma, the ridge, and
-    which kernel is the best single one. The kernels are those of the model, normalised as for it.
+    which kernel is the best single one. The kernels are those of the model, normalised as for it. Several
+    targets have a machine each, with a common kernel, C and gamma, and a ridge each.
 
     Parameters
     ----------
@@ -113,12 +114,13 @@ def compare(
         that it has what the others have. The machines on its kernels see what its pipeline makes of X.
     X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
         The samples. Without points there are no Gaussian kernel and no ridge regression.
-    y : array of shape (n,)
+    y : array of shape (n,), or (n, k) of k targets
         Their labels or targets.
     cv : int, splitter or iterable of splits, default 5
         As for `cross_val_score`.
     scoring : str or function, optional
-        As for `cross_val_score`; by default the accuracy or R^2. It also chooses the hyperparameters.
+        As for `cross_val_score`; by default the accuracy or R^2, of several targets its mean. It also chooses
+        the hyperparameters.
     n_jobs : int, optional
         The number of processes, each with a split at a time.
 
@@ -166,7 +168,7 @@ def compare(
 def read_data(model: Any, X: Any, y: Any, caller: str) -> tuple[Any, Any, Any]:
     """Return the estimator of a model, samples that are indexed by sample, and the labels or targets."""
     learner = parts_of(model, caller)[1]
-    y = read_labels(y, learner) if is_classifier(learner) else read_targets(y, learner)
+    y = read_labels(y, learner) if is_classifier(learner) else read_targets(y, learner, several=True)
     if is_stack(X) and not isinstance(X, KernelStack):
         X = KernelStack(X)
     check_consistent_length(X, y)
@@ -205,7 +207,7 @@ def judged_split(model: Any, X: Any, y: Any, train: Index, test: Index, scoring:
     """Return the rows of a split, and the name of its best single kernel."""
     (A, B), (a, b) = ([_safe_indexing(data, part) for part in (train, test)] for data in (X, y))
     before, learner = parts_of(model, "compare")
-    machine, Cs = machine_for(learner, a)
+    machine = machine_for(learner, a)
     options = {"cv": inner_splits(learner, a), "scoring": scoring, "error_score": "raise"}
     rows: Rows = {}
 
@@ -223,7 +225,7 @@ def judged_split(model: Any, X: Any, y: Any, train: Index, test: Index, scoring:
     kernels = clone(learner)
     samples = kernels._read_training(A)
     grams = kernels._fit_kernels(samples)
-    search = GridSearchCV(machine(kernel="precomputed"), {"C": Cs}, **options)
+    search = GridSearchCV(clone(machine).set_params(kernel="precomputed"), {"C": CS}, **options)
 
     def on_kernel(weights: Array, fitted: Any = None) -> tuple[Any, Any]:
         """Return the machine on a combination of the kernels, and the combination at the test samples."""
@@ -241,8 +243,8 @@ def judged_split(model: Any, X: Any, y: Any, train: Index, test: Index, scoring:
     judge("best single kernel", on_best)
     if not isinstance(samples, KernelStack) and samples.ndim == 2:
         scale = StandardScaler(with_mean=not issparse(A))
-        grid = {"svm__C": Cs, "svm__gamma": [gamma / samples.shape[1] for gamma in GAMMAS]}
-        tuned = GridSearchCV(Pipeline([("scale", scale), ("svm", machine())]), grid, **options)
+        grid = {"svm__C": CS, "svm__gamma": [gamma / samples.shape[1] for gamma in GAMMAS]}
+        tuned = GridSearchCV(Pipeline([("scale", scale), ("svm", machine)]), grid, **options)
         judge("tuned Gaussian kernel", lambda: (tuned.fit(A, a), B))
         judge("ridge", lambda: (make_pipeline(scale, ridge_for(learner)).fit(A, a), B))
     return rows, singles[0]
@@ -268,22 +270,52 @@ def inner_splits(learner: MKLEstimator, y: Any) -> Any:
     return splitter(min(INNER, fewest), shuffle=True, random_state=0)
 
 
-def machine_for(learner: MKLEstimator, y: Array) -> tuple[Callable[..., Any], list[float]]:
-    """Return what makes a support vector machine of scikit-learn for a task, and the values of its C.
+class TargetMachines(RegressorMixin, BaseEstimator):
+    """Support vector regressions of scikit-learn, one for each target, as if it were divided by its unit.
 
-    Of a regression they are in units of the targets, as if these were divided by their standard deviation.
+    Parameters
+    ----------
+    units : array of shape (k,)
+        C, epsilon and the tolerance are in these units.
+    kernel, C, gamma
+        As for `SVR`.
     """
+
+    def __init__(self, units: Array, kernel: str = "rbf", C: float = 1.0, gamma: Any = "scale") -> None:
+        self.units, self.kernel, self.C, self.gamma = units, kernel, C, gamma
+
+    def fit(self, X: Any, y: Array) -> TargetMachines:
+        options = {"kernel": self.kernel, "gamma": self.gamma}
+        self.machines_ = [
+            SVR(C=self.C * unit, epsilon=EPSILON * unit, tol=TOL * unit, **options).fit(X, target)
+            for unit, target in zip(self.units, y.reshape(len(y), -1).T, strict=True)
+        ]
+        self.several_ = y.ndim == 2
+        return self
+
+    def predict(self, X: Any) -> Array:
+        values = np.stack([machine.predict(X) for machine in self.machines_], axis=1)
+        return values if self.several_ else values[:, 0]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+
+def machine_for(learner: MKLEstimator, y: Array) -> Any:
+    """Return a support vector machine of scikit-learn for a task, and for targets in their deviations."""
     if is_classifier(learner):
-        return lambda **given: SVC(class_weight=learner.class_weight, **given), [*CS]
-    unit = float(y.std()) or 1.0
-    return lambda **given: SVR(epsilon=EPSILON * unit, tol=TOL * unit, **given), [unit * C for C in CS]
+        return SVC(class_weight=learner.class_weight)
+    deviations = np.atleast_1d(y.std(axis=0))
+    return TargetMachines(np.where(deviations > 0, deviations, 1.0))
 
 
 def ridge_for(learner: MKLEstimator) -> Any:
     """Return the ridge regression of scikit-learn for a task."""
     if is_classifier(learner):
         return RidgeClassifierCV(RIDGES, class_weight=learner.class_weight)
-    return RidgeCV(RIDGES)
+    return RidgeCV(RIDGES, alpha_per_target=True)
 
 
 def standard_error(values: Array) -> float:

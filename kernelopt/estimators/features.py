@@ -20,8 +20,8 @@ class LearnedKernelMixin:
         r"""Return the learned kernel between samples.
 
         It is :math:`k(x, z) = \sum_m \theta_m k_m(x, z) / c_m` with the weights `weights_` and the constants
-        of the normalisation on the training samples. Where each class has weights of its own, it is the sum
-        of the kernels of the classes. It is what ``SVC(kernel="precomputed")`` takes: of the training samples
+        of the normalisation on the training samples. Where each class or target has weights of its own, it
+        is the sum of their kernels. It is what ``SVC(kernel="precomputed")`` takes: of the training samples
         for `fit`, and ``kernel(X_new, X_train)`` for `predict`.
 
         Parameters
@@ -68,8 +68,8 @@ class KernelFeaturesMixin(LearnedKernelMixin, ClassNamePrefixFeaturesOutMixin, T
 
         Returns
         -------
-        array of shape (n_new, n_support), or (n_new, n_classes n_support)
-            Where each class has weights of its own, the features of the classes stand side by side.
+        array of shape (n_new, n_support), or (n_new, k n_support)
+            Where each class or target has weights of its own, their features stand side by side.
         """
         check_is_fitted(self)
         samples, trained = self._read_new(X), self._trained

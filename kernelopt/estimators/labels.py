@@ -37,7 +37,7 @@ def read_labels(y: Any, estimator: Any) -> Any:
     require(y, estimator, "label")
     given = plain(y, "y", LabelError)
     refuse_missing(y, given, estimator)
-    labels = column_or_1d(given, warn=True)
+    labels = one_column(given, estimator, "OneVsRestClassifier")
     numeric = labels.dtype.kind in "iuf"
     with warnings.catch_warnings(), np.errstate(invalid="ignore"):  # labels may be too large for integers
         if numeric:  # `warn_of_targets` says more
@@ -120,7 +120,24 @@ def read_targets(y: Any, estimator: Any, *, several: bool = False) -> Array:
             f"y must hold numbers of at most {LARGEST_POINT:g} in size, got {numbers.flat[i]:g} at index {i} "
             f"of the targets of {type(estimator).__name__}. Divide them by a unit."
         )
-    return np.asarray(numbers if matrix else column_or_1d(numbers, warn=True))
+    return np.asarray(numbers if matrix else one_column(numbers, estimator, "MultiOutputRegressor"))
+
+
+def one_column(y: Any, estimator: Any, several: str) -> Any:
+    """Return labels or targets as an array of shape (n,); `several` takes more of them for each sample.
+
+    Raises
+    ------
+    LabelError
+        If there are several for each sample.
+    """
+    if y.ndim == 2 and y.shape[1] > 1:
+        name = type(estimator).__name__
+        raise LabelError(
+            f"y should be a 1d array, of shape (n,), got shape {y.shape} in {name}. Pass a column, such as "
+            f"y[:, 0], or all of them to {several}({name}(...)) of scikit-learn."
+        )
+    return column_or_1d(y, warn=True)
 
 
 def require(y: Any, estimator: Any, what: str) -> None:

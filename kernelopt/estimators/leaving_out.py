@@ -16,7 +16,7 @@ from kernelopt.errors import InputError
 from kernelopt.estimators.classifier import LOSSES, MKLClassifier, class_factors
 from kernelopt.estimators.comparing import read_data
 from kernelopt.estimators.labels import signs
-from kernelopt.estimators.mkl import MKLRegressor
+from kernelopt.estimators.mkl import MKLRegressor, groups
 from kernelopt.estimators.samples import positive_weights
 from kernelopt.learner.single import learn
 from kernelopt.losses import Loss, epsilon_insensitive, squared
@@ -50,14 +50,14 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Arra
         It is fitted. Of a pipeline pass ``pipe[-1]``, with ``pipe[:-1].transform(X)`` for X.
     X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
         The samples, as they were passed to `fit`.
-    y : array of shape (n,)
+    y : array of shape (n,), or (n, k) of k targets
         Their labels or targets, as they were passed to `fit`.
     sample_weight : array of shape (n,), optional
         As it was passed to `fit`.
 
     Returns
     -------
-    array of shape (n,), or (n, n_classes) for more than two classes
+    array of shape (n,), or (n, k) for k > 2 classes or k > 1 targets
         Values as of `decision_function`, or predictions of a regression. A sample of weight zero has the
         value of the machine itself, which was trained without it.
 
@@ -96,13 +96,13 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Arra
     samples = _safe_indexing(samples, used)
     training = model._trained.moved(samples)
     values = np.asarray(model._machine_values(X))
-    scale, shift = (model.target_unit_, model.target_mean_) if isinstance(model, MKLRegressor) else (1.0, 0.0)
     labels, loss = labels_and_loss(model, y[used], weights[used])
-    theta = np.broadcast_to(model.weights_, (len(labels), len(model.kernel_names_)))
-    for k, (row, each) in enumerate(zip(theta, labels, strict=True)):
-        K = training.at(samples, row)
-        found = closed_form(K, each, loss) if isinstance(loss, squared) else retrained(K, each, loss)
-        values[used, k] = scale * found + shift
+    of_kernel = closed_form if isinstance(loss, squared) else retrained
+    machines = groups(range(len(labels)), model.weights_.ndim == 1)
+    for theta, of_theta in zip(np.atleast_2d(model.weights_), machines, strict=True):
+        values[used[:, None], of_theta] = of_kernel(training.at(samples, theta), labels[of_theta], loss).T
+    if isinstance(model, MKLRegressor):
+        values[used] = model.target_unit_ * values[used] + model.target_mean_
     return values if values.shape[1] > 1 else values[:, 0]
 
 
@@ -121,33 +121,34 @@ def refuse_other_data(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
         )
 
 
-def labels_and_loss(model: Any, y: Any, weights: Array) -> tuple[list[Array], Loss]:
-    """Return the labels or scaled targets of each machine, and the loss with a C for each sample."""
+def labels_and_loss(model: Any, y: Any, weights: Array) -> tuple[Array, Loss]:
+    """Return the labels or scaled targets of the machines, shape (k, n), and the loss with each C."""
     each = model.C_ * weights
     if is_classifier(model):
         numbers = np.searchsorted(model.classes_, y)
         each = each * class_factors(model.class_weight, model.classes_, numbers, weights)
-        return signs(numbers, model.classes_), LOSSES[model.loss](each)
+        return np.array(signs(numbers, model.classes_)), LOSSES[model.loss](each)
     loss = squared(each) if model.loss == "squared" else epsilon_insensitive(each, model.epsilon)
-    return [(y - model.target_mean_) / model.target_unit_], loss
+    return ((y - model.target_mean_) / model.target_unit_).reshape(len(y), -1).T, loss
 
 
-def closed_form(K: Array, y: Array, loss: squared) -> Array:
-    """Return y - alpha / diag(G); see `leave_one_out`."""
-    inverse = cho_solve((lower_factor(K + np.diag(loss.curve(y).curvature)), True), np.eye(len(y)))
+def closed_form(K: Array, labels: Array, loss: Any) -> Array:
+    """Return y - alpha / diag(G) of each row y of labels, shape (k, n); see `leave_one_out`."""
+    inverse = cho_solve((lower_factor(K + np.diag(loss.curve(labels[0]).curvature)), True), np.eye(len(K)))
     sums = inverse.sum(axis=0)
     G = inverse - np.outer(sums, sums) / sums.sum()
-    return np.asarray(y - (G @ y) / np.diagonal(G))
+    return np.asarray(labels - (labels @ G) / np.diagonal(G))
 
 
-def retrained(K: Array, y: Array, loss: Any) -> Array:
-    """Return the value at each sample of the machine without it, started from the machine of all samples."""
-    machine = learn(K, y, loss, True)
-    values = K @ machine.alpha + machine.intercept
-    C, every = loss.C, np.arange(len(y))
-    for i in np.flatnonzero(machine.alpha):
-        rest = np.delete(every, i)
-        without = replace(loss, C=C[rest])
-        other = learn(K[np.ix_(rest, rest)], y[rest], without, True, start=machine.alpha[rest])
-        values[i] = K[i, rest] @ other.alpha + other.intercept
-    return np.asarray(values)
+def retrained(K: Array, labels: Array, loss: Any) -> Array:
+    """Return the value at each sample of the machines without it, started from those of all samples."""
+    values, C, every = np.empty_like(labels), loss.C, np.arange(len(K))
+    for row, y in zip(values, labels, strict=True):
+        machine = learn(K, y, loss, True)
+        row[:] = K @ machine.alpha + machine.intercept
+        for i in np.flatnonzero(machine.alpha):
+            rest = np.delete(every, i)
+            without = replace(loss, C=C[rest])
+            other = learn(K[np.ix_(rest, rest)], y[rest], without, True, start=machine.alpha[rest])
+            row[i] = K[i, rest] @ other.alpha + other.intercept
+    return values

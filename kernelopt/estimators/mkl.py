@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
 import cvxpy as cp
 import numpy as np
@@ -34,6 +34,7 @@ from kernelopt.validation import Array, exponent, one_of, positive
 VALUE = 1e-6
 """Share of the upper bound by which the value of the machine that predicts may exceed it by rounding."""
 
+T = TypeVar("T")
 Task = tuple[Array | None, Loss]
 """The labels or targets of a machine, shape (n,), and its loss with one C for each sample."""
 
@@ -169,7 +170,7 @@ class MKLEstimator(KernelFeaturesMixin, KernelEstimator):
         return written_problem(cp.Minimize(total), lp_ball(theta, self.p))
 
 
-def groups(tasks: Sequence[Task], shared: bool) -> list[list[Task]]:
+def groups(tasks: Sequence[T], shared: bool) -> list[list[T]]:
     """Return the tasks of each problem: all where the weights are shared, one where each has its own."""
     return [list(tasks)] if shared else [[task] for task in tasks]
 

@@ -23,6 +23,7 @@ from kernelopt.estimators.workers import in_workers
 from kernelopt.figures import STYLE, legend_below, name_rows, new_axes, shortened_name
 from kernelopt.methods import Solution
 from kernelopt.plain_tables import text_table
+from kernelopt.plotting.arguments import machine_labels
 from kernelopt.running import user_call
 from kernelopt.validation import Array, Index, as_generator, positive, whole
 
@@ -37,9 +38,9 @@ class Stability:
     ----------
     names : tuple of m str
         Of the kernels.
-    weights : array of shape (m,)
+    weights : array of shape (m,), or (k, m) where each class or target has its own
         The weights on all samples.
-    resampled : array of shape (n_resamples, m)
+    resampled : array of shape (n_resamples, m) or (n_resamples, k, m)
         The weights on each resample.
     losses : array of shape (n_splits, m)
         The score with all kernels minus the score without one, on the test samples of each split.
@@ -49,6 +50,8 @@ class Stability:
         Of the intervals.
     measure : str
         What the scores are.
+    machines : tuple of k str
+        The classes or targets with weights of their own; empty where all have the same.
     """
 
     names: tuple[str, ...]
@@ -58,16 +61,17 @@ class Stability:
     score: float
     level: float
     measure: str
+    machines: tuple[str, ...] = ()
 
     @property
     def intervals(self) -> Array:
-        """The quantiles (1 - level) / 2 and (1 + level) / 2 of the resampled weights, shape (2, m)."""
+        """The quantiles (1 - level) / 2 and (1 + level) / 2 of the resampled weights, (2, m) or (2, k, m)."""
         return np.quantile(self.resampled, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
 
     @property
     def used(self) -> Array:
-        """The share of the resamples in which each kernel has a weight that is not zero, shape (m,)."""
-        used = self.resampled > USED * self.resampled.max(axis=1, keepdims=True)
+        """The share of the resamples in which a weight is not zero, of the shape of `weights`."""
+        used = self.resampled > USED * self.resampled.max(axis=-1, keepdims=True)
         return np.asarray(used.mean(axis=0))
 
     def as_dict(self) -> dict[str, list[Any]]:
@@ -75,37 +79,35 @@ class Stability:
 
         They are kernel, weight, lower, upper, used, loss and standard_error: the ends of the interval of the
         weight, the share of resamples that use the kernel, the mean loss in score without it, and the
-        standard error of this mean over the splits.
+        standard error of this mean over the splits. Where each class or target has weights of its own, it is
+        the column machine, and each has the rows of all kernels. The losses are of all machines together.
         """
         lower, upper = self.intervals
-        return {
-            "kernel": [*self.names],
-            "weight": self.weights.tolist(),
-            "lower": lower.tolist(),
-            "upper": upper.tolist(),
-            "used": self.used.tolist(),
-            "loss": self.losses.mean(axis=0).tolist(),
-            "standard_error": [standard_error(each) for each in self.losses.T],
+        count = max(1, len(self.machines))
+        machine = {"machine": np.repeat(self.machines, len(self.names)).tolist()} if self.machines else {}
+        return machine | {
+            "kernel": [*self.names] * count,
+            "weight": self.weights.ravel().tolist(),
+            "lower": lower.ravel().tolist(),
+            "upper": upper.ravel().tolist(),
+            "used": self.used.ravel().tolist(),
+            "loss": self.losses.mean(axis=0).tolist() * count,
+            "standard_error": [standard_error(each) for each in self.losses.T] * count,
         }
 
     def __str__(self) -> str:
+        columns = self.as_dict()
+        shapes = [".3f", ".3f", ".3f", ".0%", "+.4f", ".4f"]
+        words = [*columns][: -len(shapes)]
         rows = [
-            [
-                name,
-                f"{weight:.3f}",
-                f"{low:.3f}",
-                f"{high:.3f}",
-                f"{used:.0%}",
-                f"{loss:+.4f}",
-                f"{error:.4f}",
-            ]
-            for name, weight, low, high, used, loss, error in zip(*self.as_dict().values(), strict=True)
+            [*row[: len(words)], *map(format, row[len(words) :], shapes)]
+            for row in zip(*columns.values(), strict=True)
         ]
         ends = [f"{(1 - self.level) / 2:.1%}", f"{(1 + self.level) / 2:.1%}"]
-        head = ["kernel", "weight", *ends, "used", f"loss of {self.measure}", "std. error"]
+        head = [*words, "weight", *ends, "used", f"loss of {self.measure}", "std. error"]
         return (
             f"{len(self.resampled)} resamples; {self.measure} {self.score:.3f} with all kernels\n"
-            f"{text_table(head, rows, len(head) - 1)}"
+            f"{text_table(head, rows, len(shapes))}"
         )
 
     __repr__ = __str__
@@ -123,17 +125,18 @@ class Stability:
         matplotlib axes
             What was drawn on.
         """
-        ax = new_axes(ax, rows=len(self.names))
-        (lower, upper), rows = self.intervals, np.arange(len(self.names))
-        ax.hlines(rows, lower, upper, color=STYLE.light, linewidth=3, label=f"{self.level:.0%} of resamples")
-        ax.plot(self.weights, rows, "o", color=STYLE.dark, markersize=4, label="all samples")
         columns = self.as_dict()
+        lower, upper, weights = (columns[name] for name in ("lower", "upper", "weight"))
+        ax, rows = new_axes(ax, rows=len(weights)), np.arange(len(weights))
+        ax.hlines(rows, lower, upper, color=STYLE.light, linewidth=3, label=f"{self.level:.0%} of resamples")
+        ax.plot(weights, rows, "o", color=STYLE.dark, markersize=4, label="all samples")
         beside = {"transform": ax.get_yaxis_transform(), "fontsize": STYLE.font, "va": "center"}
         for i, (loss, error) in enumerate(zip(columns["loss"], columns["standard_error"], strict=True)):
             ax.text(1.02, i, f"{loss:+.3f} ± {error:.3f}", **beside)
         ax.text(1.02, -0.75, f"{self.measure} lost without it,\n± standard error", **beside)
-        name_rows(ax, [shortened_name(name) for name in self.names])
-        ax.set(xlim=(0, 1.05 * max(float(upper.max()), float(self.weights.max())) or 1.0), xlabel="weight")
+        words = zip(*(columns[name] for name in ("machine", "kernel") if name in columns), strict=True)
+        name_rows(ax, [", ".join(map(shortened_name, row)) for row in words])
+        ax.set(xlim=(0, 1.05 * max(*upper, *weights) or 1.0), xlabel="weight")
         told = f"{len(self.resampled)} resamples; {self.measure} {self.score:.3f} with all kernels"
         ax.set_title(f"Kernel weights\n{told}")
         legend_below(ax)
@@ -163,11 +166,11 @@ def stability(
     Parameters
     ----------
     model : MKLClassifier, MKLRegressor, MKLClassifierCV or MKLRegressorCV, or a pipeline that ends with one
-        It is cloned, and need not be fitted. It has at least two kernels, with one vector of weights. A C
-        that is chosen by cross-validation is chosen once, on all samples.
+        It is cloned, and need not be fitted. It has at least two kernels. A C that is chosen by
+        cross-validation is chosen once, on all samples.
     X : array or data frame of shape (n, d), sequence of n strings, KernelStack, or array (m, n, n)
         The samples.
-    y : array of shape (n,)
+    y : array of shape (n,), or (n, k) of k targets
         Their labels or targets.
     n_resamples : int >= 2, default 50
         The number of times that the model is fitted for the intervals.
@@ -177,7 +180,7 @@ def stability(
     cv : int, splitter or iterable of splits, default 5
         As for `cross_val_score`, for the losses in score.
     scoring : str or function, optional
-        As for `cross_val_score`; by default the accuracy or R^2.
+        As for `cross_val_score`; by default the accuracy or R^2, of several targets its mean.
     n_jobs : int, optional
         The number of processes.
     random_state : int, Generator or None, default None
@@ -191,8 +194,7 @@ def stability(
     Raises
     ------
     InputError
-        If the model is none of these or has one kernel, if each class has weights of its own, or if an
-        argument is wrong.
+        If the model is none of these or has one kernel, or if an argument is wrong.
 
     Notes
     -----
@@ -228,28 +230,19 @@ def stability(
         fitted = clone(model).fit(X, y)
         whole_fit = parts_of(fitted, "stability")[1]
         names, weights = whole_fit.kernel_names_, whole_fit.weights_
-        refuse_weights(weights, whole_fit)
+        if len(names) < 2:
+            raise InputError(
+                "model must have at least two kernels, got one in stability: without it nothing is left. "
+                "Pass kernels=None for the default ones."
+            )
         model = at_fixed_C(model, whole_fit)
         resamples = [(model, X, y, resample(y, rng, classes)) for _ in range(count)]
         resampled = [*in_workers(weights_on, resamples, n_jobs, "learning on resample")]
         tasks = [(model, X, y, train, test, scoring) for train, test in splits]
         scores = np.array([*in_workers(scores_on, tasks, n_jobs, "scoring without each kernel on split")])
     losses, mean = scores[:, :1] - scores[:, 1:], float(scores[:, 0].mean())
-    return Stability(names, weights, np.array(resampled), losses, mean, level, measure_of(scoring, classes))
-
-
-def refuse_weights(weights: Array, fitted: Any) -> None:
-    """Raise an `InputError` unless there is one vector of the weights of several kernels."""
-    if weights.ndim == 2:
-        raise InputError(
-            f"model must have one vector of weights, got one for each of the {len(weights)} classes of "
-            f"{type(fitted).__name__} in stability. Pass multiclass='shared', or y == c for a class c."
-        )
-    if weights.size < 2:
-        raise InputError(
-            "model must have at least two kernels, got one in stability: without it nothing is left. Pass "
-            "kernels=None for the default ones."
-        )
+    found = names, weights, np.array(resampled), losses, mean, level, measure_of(scoring, classes)
+    return Stability(*found, machine_labels(whole_fit) if weights.ndim == 2 else ())
 
 
 def at_fixed_C(model: Any, fitted: Any) -> Any:
@@ -270,7 +263,7 @@ def resample(y: Any, rng: np.random.Generator, classes: bool) -> Index:
 
 
 def weights_on(model: Any, X: Any, y: Any, chosen: Index) -> Array:
-    """Return the weights that are learned on some samples, shape (m,)."""
+    """Return the weights that are learned on some samples, shape (m,) or (k, m)."""
     fitted = clone(model).fit(_safe_indexing(X, chosen), y[chosen])
     return np.asarray(parts_of(fitted, "stability")[1].weights_)
 
@@ -287,12 +280,13 @@ def scores_on(model: Any, X: Any, y: Any, train: Index, test: Index, scoring: An
     starts: list[Solution] = []
     scores = []
     for kept in [np.arange(m), *(np.delete(np.arange(m), i) for i in range(m))]:
-        fitted, part, weights = copy(learner), grams.subset(kept), np.zeros(m)
+        fitted, part = copy(learner), grams.subset(kept)
         centred = part if used is grams else used.subset(kept)
         begin = [started(solution, kept) for solution in starts] or None
         solutions = fitted._learn_tasks(part, centred, each, shared, begin)
         starts = starts or solutions  # with all kernels
-        weights[kept] = fitted.weights_
+        weights = np.zeros((*fitted.weights_.shape[:-1], m))
+        weights[..., kept] = fitted.weights_
         fitted.weights_ = weights
         scores.append(float(scorer(fitted, B, y[test])))
     forget_matrices(grams)

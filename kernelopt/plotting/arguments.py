@@ -37,8 +37,8 @@ def drawn_solutions(given: Any, caller: str, *, machines: bool = False) -> dict[
     ----------
     given : Solution, fitted estimator, list of them, or dict from label to them
         Without labels, solutions have the names of their methods and estimators the names of their classes;
-        where these are not different, their numbers. An estimator with one problem for each class stands for
-        the list of its solutions, labelled by the classes.
+        where these are not different, their numbers. An estimator with one problem for each class or target
+        stands for the list of its solutions.
     caller : str
         The function of the figure, for messages.
     machines : bool, default False
@@ -51,8 +51,8 @@ def drawn_solutions(given: Any, caller: str, *, machines: bool = False) -> dict[
     """
     several = getattr(given, "solution_", None)
     if isinstance(several, tuple) and np.ndim(given.weights_) == 2:
-        rows = zip(given.classes_, several, given.weights_, strict=True)
-        return {str(name): Drawn(each, weights, given.kernel_names_) for name, each, weights in rows}
+        rows = zip(machine_labels(given), several, given.weights_, strict=True)
+        return {label: Drawn(each, weights, given.kernel_names_) for label, each, weights in rows}
     if isinstance(given, AnySolution | Learned) or hasattr(given, "fit"):
         return {own_label(given): drawn(given, "solutions", caller, machines=machines)}
     if isinstance(given, Sequence) and not isinstance(given, str):
@@ -69,6 +69,13 @@ def drawn_solutions(given: Any, caller: str, *, machines: bool = False) -> dict[
         label: drawn(each, f"solutions[{label!r}]", caller, machines=machines)
         for label, each in given.items()
     }
+
+
+def machine_labels(fitted: Any) -> tuple[str, ...]:
+    """Return what the machines of an estimator with weights for each are called: their class or target."""
+    if hasattr(fitted, "classes_"):
+        return tuple(map(str, fitted.classes_))
+    return tuple(f"target {i}" for i in range(len(fitted.weights_)))
 
 
 def own_label(given: Any) -> str:
@@ -90,7 +97,7 @@ def drawn(given: Any, what: str, caller: str, *, machines: bool = False) -> Draw
     if isinstance(solution, tuple):
         raise InputError(
             f"{what} must be one solution, got {shown(given)} in {caller}, which has {len(solution)}, one "
-            "for each class. Pass model.solution_[0], or another one of them."
+            "for each class or target. Pass model.solution_[0], or another one of them."
         )
     if isinstance(solution, AnySolution):
         read = of_solution(solution)

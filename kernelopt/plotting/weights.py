@@ -41,8 +41,8 @@ def plot_weights(solutions: Any, names: Sequence[str] | None = None, ax: Any = N
     Parameters
     ----------
     solutions : Solution, fitted estimator, what `kernelopt.load` returns, list of them, or dict from label
-        All have the same number of weights. An estimator whose classes have weights of their own has a row
-        for each. For a solution of several risks with different weights, pass
+        All have the same number of weights. An estimator whose classes or targets have weights of their own
+        has a row for each. For a solution of several risks with different weights, pass
         `solution.learned[i]` for each risk i; nothing is said of other weights. Of an estimator the
         weights are `weights_` and the names are `kernel_names_`.
     names : sequence of str, optional

@@ -10,8 +10,10 @@ from scipy.stats import sem
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.linear_model import LinearRegression, RidgeClassifierCV, RidgeCV
+from sklearn.metrics import r2_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
@@ -108,6 +110,49 @@ def test_a_regression_does_not_depend_on_the_unit_of_its_targets():
     assert search.score(features[test], targets[test]) == found.scores["tuned Gaussian kernel"][0]
     ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 7)))
     assert found.scores["ridge"].tolist() == cross_val_score(ridge, features, targets, **options).tolist()
+
+
+def test_several_targets_have_a_machine_each_with_a_common_choice():
+    features, targets = T[0], np.column_stack([T[1], 1e-3 * T[1] ** 2 + T[0][:, 2], -1e4 * T[0][:, 3]])
+    model = MKLRegressor([ko.gaussian(0.1), ko.linear()], normalize="none", tol=1e-4)
+    splits = KFold(2, shuffle=True, random_state=0)
+    found = compare(model, features, targets, cv=splits)
+    assert found.measure == "R^2" and found.scores["learned kernel"].shape == (2,)
+    scores = cross_val_score(model, features, targets, cv=splits)
+    np.testing.assert_allclose(found.scores["learned kernel"], scores, rtol=1e-9)
+    Cs, inner = [0.1, 1.0, 10.0, 100.0], KFold(3, shuffle=True, random_state=0)
+    for i, (train, test) in enumerate(splits.split(features)):
+        A, B, a = features[train], features[test], targets[train]
+        unit = a.std(axis=0)
+        a, b = a / unit, targets[test] / unit  # R^2 does not depend on it
+        ridges = make_pipeline(StandardScaler(), MultiOutputRegressor(RidgeCV(np.logspace(-3, 3, 7))))
+        assert found.scores["ridge"][i] == pytest.approx(ridges.fit(A, a).score(B, b))
+        search = GridSearchCV(
+            make_pipeline(StandardScaler(), MultiOutputRegressor(SVR())),
+            {
+                "multioutputregressor__estimator__C": Cs,
+                "multioutputregressor__estimator__gamma": [0.01, 0.03, 0.1, 0.3],
+            },
+            cv=inner,
+        )
+        assert found.scores["tuned Gaussian kernel"][i] == pytest.approx(
+            search.fit(A, a).score(B, b), rel=1e-3
+        )
+        averages = [
+            (rbf_kernel(left, right, gamma=50.0) + left @ right.T) / 2 for left, right in ((A, A), (B, A))
+        ]
+
+        def score(C, K, new, y, truth):
+            """The score of regressions on a kernel matrix."""
+            machine = MultiOutputRegressor(SVR(kernel="precomputed", C=C)).fit(K, y)
+            return r2_score(truth, machine.predict(new))
+
+        K, parts = averages[0], [*inner.split(A)]
+        means = [
+            np.mean([score(C, K[np.ix_(r, r)], K[np.ix_(s, r)], a[r], a[s]) for r, s in parts]) for C in Cs
+        ]
+        expected = score(Cs[int(np.argmax(means))], *averages, a, b)
+        assert found.scores["average kernel"][i] == pytest.approx(expected, rel=1e-3)
 
 
 def test_pipelines_stacks_strings_and_threads(found):

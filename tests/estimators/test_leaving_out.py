@@ -21,6 +21,7 @@ from kernelopt.estimators import (
     OneClassMKL,
     leave_one_out,
 )
+from tests.every import every
 
 KERNELS = ["gaussian(0.7)", "gaussian(2.0)", "linear()"]
 X, kinds = (data[::3] for data in load_iris(return_X_y=True))
@@ -148,6 +149,37 @@ def test_several_classes_chosen_C_stacks_and_weights_of_zero():
     search = MKLRegressorCV(KERNELS, Cs=[0.1], cv=2, loss="squared").fit(A, A[:, 0])
     direct = MKLRegressor(KERNELS, C=0.1, loss="squared").fit(A, A[:, 0])
     np.testing.assert_allclose(leave_one_out(search, A, A[:, 0]), leave_one_out(direct, A, A[:, 0]))
+
+
+@every("multioutput", ["shared", "per-target"])
+def test_several_targets_are_left_out_with_their_sample(multioutput):
+    """The closed form, and machines of scikit-learn, on the kernel of each target without a sample."""
+    samples, targets = F[:12], np.column_stack([T[:12], F[:12, 2], -1e3 * F[:12, 3] ** 2])
+    kernels, weights = ["gaussian(0.1)", "linear()"], WEIGHTS[:12]
+    grams = ko.Grams.from_kernels([*map(ko.parse_kernel, kernels)], samples)
+    for loss, tolerance in (("squared", 1e-9), ("epsilon_insensitive", 5e-3)):
+        options = {"C": 2.0, "loss": loss, "normalize": "none", "multioutput": multioutput}
+        model = MKLRegressor(kernels, **options).fit(samples, targets, weights)
+        found = leave_one_out(model, samples, targets, weights)
+        scaled = (targets - model.target_mean_) / model.target_unit_
+        assert found.shape == (12, 3)
+        for k, theta in enumerate(np.broadcast_to(model.weights_, (3, 2))):
+            K, y = grams.combine(theta), scaled[:, k]
+            machine = SVR(kernel="precomputed", C=2.0, tol=1e-9)
+
+            def value(rest, i, K=K, y=y, machine=machine):
+                machine.fit(K[np.ix_(rest, rest)], y[rest], sample_weight=weights[rest])
+                return machine.predict(K[i : i + 1, rest])[0]
+
+            expected = by_equations(K, y, 2.0 * weights) if loss == "squared" else loop(12, value)
+            units = (found[:, k] - model.target_mean_[k]) / model.target_unit_[k]
+            np.testing.assert_allclose(units, expected, atol=tolerance)
+        if multioutput == "per-target":
+            alone = MKLRegressor(kernels, **options).fit(samples, targets[:, 1], weights)
+            each = leave_one_out(alone, samples, targets[:, 1], weights)
+            np.testing.assert_allclose(found[:, 1], each, rtol=1e-9)
+        with pytest.raises(ko.InputError, match="X and y must be the data"):
+            leave_one_out(model, samples, targets[:, 0], weights)
 
 
 def test_what_has_no_machines_of_this_kind_or_other_data_is_said():

@@ -114,6 +114,63 @@ def test_what_replaces_each_other_loses_nothing_and_what_is_needed_does():
     assert alone.weights[0] > 0.9 and alone.intervals[0, 0] > 0.9
 
 
+def test_several_targets_with_shared_weights():
+    targets = np.column_stack([T, -1e3 * F[:, 2]])
+    found = stability(REGRESSION, F, targets, 4, cv=2, random_state=1)
+    rng = np.random.default_rng(1)
+    for row in found.resampled:
+        drawn = rng.integers(len(T), size=len(T))
+        np.testing.assert_allclose(row, clone(REGRESSION).fit(F[drawn], targets[drawn]).weights_, atol=1e-3)
+    np.testing.assert_array_equal(found.intervals, np.quantile(found.resampled, [0.025, 0.975], axis=0))
+    scores = cross_val_score(REGRESSION, F, targets, cv=KFold(2))
+    assert found.score == pytest.approx(scores.mean()) and found.machines == ()
+    for i in range(2):
+        rest = clone(REGRESSION).set_params(kernels=without(REGRESSION.kernels, i))
+        expected = scores - cross_val_score(rest, F, targets, cv=KFold(2))
+        np.testing.assert_allclose(found.losses[:, i], expected, atol=1e-3)
+
+
+def test_weights_of_each_target_and_class_have_their_own_intervals():
+    targets = np.column_stack([T, -1e3 * F[:, 2]])
+    model = clone(REGRESSION).set_params(multioutput="per-target")
+    found = stability(model, F, targets, 4, cv=2, random_state=1)
+    assert found.weights.shape == found.used.shape == (2, 2) and found.intervals.shape == (2, 2, 2)
+    for k, target in enumerate(targets.T):
+        alone = stability(REGRESSION, F, target, 4, cv=2, random_state=1)
+        np.testing.assert_allclose(found.resampled[:, k], alone.resampled, atol=1e-3)
+        np.testing.assert_allclose(found.intervals[:, k], alone.intervals, atol=1e-3)
+        np.testing.assert_array_equal(found.used[k], alone.used)
+    scores = cross_val_score(model, F, targets, cv=KFold(2))
+    for i in range(2):
+        rest = clone(model).set_params(kernels=without(REGRESSION.kernels, i))
+        expected = scores - cross_val_score(rest, F, targets, cv=KFold(2))
+        np.testing.assert_allclose(found.losses[:, i], expected, atol=1e-3)
+    A, b = (data[::4] for data in load_iris(return_X_y=True))
+    names = np.array(["setosa", "versicolor", "virginica"])[b]
+    classes = stability(clone(MODEL).set_params(multiclass="per-class"), A, names, 3, cv=2, random_state=0)
+    rng = np.random.default_rng(0)
+    for row in classes.resampled:
+        drawn = np.concatenate([rng.choice(np.flatnonzero(b == c), (b == c).sum()) for c in range(3)])
+        for k in range(3):
+            one = clone(MODEL).fit(A[drawn], b[drawn] == k)
+            np.testing.assert_allclose(row[k], one.weights_, atol=1e-3)
+    frame = pd.DataFrame(classes.as_dict())
+    assert [*frame["machine"]] == [*np.repeat(np.unique(names), 3)] and [
+        *frame["kernel"]
+    ] == KERNELS_SHOWN * 3
+    np.testing.assert_array_equal(frame["weight"].to_numpy().reshape(3, 3), classes.weights)
+    np.testing.assert_array_equal(frame["upper"].to_numpy().reshape(3, 3), classes.intervals[1])
+    lines = str(classes).splitlines()
+    assert lines[1].split()[:3] == ["machine", "kernel", "weight"] and len(lines) == 11
+    assert lines[-1].startswith("virginica")
+    ax = classes.plot(ax=Figure().subplots())
+    assert (
+        len(ax.get_yticklabels()) == 9
+        and ax.get_yticklabels()[3].get_text() == "versicolor, " + KERNELS_SHOWN[0]
+    )
+    assert str(found).splitlines()[2].startswith("target 0")
+
+
 def test_pipelines_chosen_C_stacks_threads_and_seeds(found):
     search = MKLRegressorCV(REGRESSION.kernels, Cs=[0.1, 10.0], cv=2, p=2, loss="squared", tol=1e-6)
     fixed = clone(REGRESSION).set_params(C=clone(search).fit(F, T).C_)
@@ -140,14 +197,9 @@ def test_pipelines_chosen_C_stacks_threads_and_seeds(found):
 
 
 def test_what_has_no_stability_is_said():
-    A, b = load_iris(return_X_y=True)
     for call, words in (
         (lambda: stability(SVC(), X, y), r"model must be an MKLClassifier, .* in stability\."),
         (lambda: stability(MKLClassifier("linear()"), X, y), "at least two kernels, got one in stability"),
-        (
-            lambda: stability(MKLClassifier(KERNELS, multiclass="per-class"), A, b),
-            "got one for each of the 3 cl",
-        ),
         (lambda: stability(MODEL, X, y, 1), "n_resamples must be a whole number of at least 2, got 1"),
         (lambda: stability(MODEL, X, y, level=1.5), "level must be"),
     ):

@@ -8,10 +8,11 @@ import pytest
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputRegressor
 
 import kernelopt as ko
-from kernelopt.estimators import LinearFunctionalMKLRegressor, MKLRegressor, MKLRegressorCV
+from kernelopt.estimators import LinearFunctionalMKLRegressor, MKLClassifier, MKLRegressor, MKLRegressorCV
 from tests.every import every
 
 RNG = np.random.default_rng(0)
@@ -91,6 +92,13 @@ def test_what_are_no_targets_is_said():
         assert MKLRegressor(KERNELS).fit(X, Y[:, :1]).predict(NEW).shape == (7,)
     with pytest.raises(ValueError, match="y should be a 1d array"):
         LinearFunctionalMKLRegressor(KERNELS).fit(X, Y)
+    with pytest.raises(
+        ko.InputError, match=r"got shape \(50, 3\) in MKLC.* to OneVsRestClassifier\(MKLClass"
+    ):
+        MKLClassifier(KERNELS).fit(X, Y > np.median(Y, axis=0))
+    labels = OneVsRestClassifier(MKLClassifier(KERNELS)).fit(X, Y > np.median(Y, axis=0))
+    first = MKLClassifier(KERNELS).fit(X, Y[:, 0] > np.median(Y[:, 0]))
+    assert (labels.predict(NEW)[:, 0] == first.predict(NEW)).all()
     model = MKLRegressor(KERNELS).fit(X, Y)
     with pytest.raises(
         ko.InputError, match=r"y must have the shape \(50, 3\) of what is predicted, got \(50,\)"
