@@ -6,21 +6,35 @@ is one task for each block; `kernelopt.grams.sweeps` has what they compute. The 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 import numpy as np
 
 from kernelopt.errors import FileError, InputError, ParameterError, SolverError
-from kernelopt.grams.rows import MOST_BLOCKS, Block, FileRows, Part, Rows, Source, Task, changed, opened, run
-from kernelopt.grams.sweeps import summary
+from kernelopt.grams.rows import (
+    MOST_BLOCKS,
+    Block,
+    FileRows,
+    Header,
+    Part,
+    Rows,
+    Source,
+    Task,
+    changed,
+    header,
+    mark,
+    opened,
+    run,
+)
+from kernelopt.grams.sweeps import summary, taken
 from kernelopt.running import check
-from kernelopt.validation import Floats, Index, positive, shown
+from kernelopt.validation import Array, Floats, Index, positive, shown
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -87,20 +101,15 @@ def rows(paths: str | Sequence[str | Path], client: Client | None = None, *, pat
     array([[[1.   , 1.   , 0.607, 0.607, 0.135, 0.135]]])
     >>> folder.cleanup()
     """
-    found = matching(paths) if isinstance(paths, str) else [*paths]
-    if not found:
-        raise FileError(
-            f"paths must be at least one .npy file, got none for {shown(paths)}. Check the pattern."
-        )
     positive(patience, "patience")
     if client is None:
-        return FileRows(found)
+        return FileRows(at_least_one(matching(paths) if isinstance(paths, str) else paths, paths))
     if not hasattr(client, "submit"):
         raise InputError(
             f"client must be a distributed.Client, got {shown(client)} ({type(client).__name__}). Make it by "
             "Client(address), or leave it out to read the files here."
         )
-    return DaskRows(found, client, patience)
+    return DaskRows(paths, client, patience)
 
 
 def matching(pattern: str) -> list[Path]:
@@ -109,14 +118,41 @@ def matching(pattern: str) -> list[Path]:
     return sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
 
 
+def at_least_one(found: Sequence[str | Path], paths: str | Sequence[str | Path]) -> list[str | Path]:
+    """Return the files that were found for `paths`, or raise an error of none."""
+    if not len(found):
+        raise FileError(
+            f"paths must be at least one .npy file, got none for {shown(paths)}. Check the pattern."
+        )
+    return [*found]
+
+
 class DaskRows(FileRows):
     """Points in .npy files that the workers of a Dask cluster hold in their memories, made by `rows`."""
 
-    def __init__(self, paths: Sequence[str | Path], client: Client, patience: float) -> None:
+    def __init__(self, paths: str | Sequence[str | Path], client: Client, patience: float) -> None:
         self.client, self.patience = client, patience
         self._token, self._digests = uuid4().hex, list[str]()
-        super().__init__(paths)
+        found: Sequence[str | Path] = [*paths]
+        if isinstance(paths, str):
+            (found,) = self._asked(matching, [str(Path(paths).absolute())])
+        super().__init__(at_least_one(found, paths))
         self._digests = [found.digest for found in self.summaries]
+
+    def _headers(self) -> list[Header]:
+        return self._asked(header, self.paths)
+
+    def take(self, points: Index | slice) -> Array:
+        numbers = np.arange(len(self))[points]
+        found = np.empty((numbers.size, self.shape[1]))
+        for at, X in self.each(taken, None, numbers):
+            found[at] = X
+        return found
+
+    def _asked(self, function: Callable[[str], T], paths: list[str]) -> list[T]:
+        """Return what workers find of files: this process need not see them."""
+        futures = [self.client.submit(function, path, pure=False) for path in paths]
+        return list(self._results(futures, [Block(path, 0, 0) for path in paths]))
 
     @cached_property
     def _loaded(self) -> list[Future]:
@@ -223,16 +259,24 @@ class Payload:
     content: Any
 
 
-def load(job: Job) -> tuple[Floats, str]:
-    """Return the rows of a block, and the digest of their bytes."""
+class Loaded(NamedTuple):
+    """The rows of a block, the digest of their bytes, and the mark of their file before it was read."""
+
+    X: Floats
+    digest: str
+    mark: tuple[int, int]
+
+
+def load(job: Job) -> Loaded:
+    """Return a block as its file is."""
     path, start, stop = job.source
-    X: Floats = opened(path)[start:stop].copy()
-    return X, summary(X, np.arange(len(X)), True).digest
+    before, X = mark(path), opened(path)[start:stop].copy()
+    return Loaded(X, summary(X, np.arange(len(X)), True).digest, before)
 
 
 def digest_now(job: Job) -> str:
     """Return the digest of a block as its file is."""
-    return load(job)[1]
+    return load(job).digest
 
 
 def itself(payload: Payload) -> Payload:
@@ -240,9 +284,13 @@ def itself(payload: Payload) -> Payload:
     return payload
 
 
-def run_loaded(task: Task[P, T], payload: Payload, loaded: tuple[Floats, str], job: Job) -> tuple[int, T]:
-    """Return the result of a task on rows that were loaded, perhaps for the second time."""
-    X, digest = loaded
-    if job.digest not in ("", digest):
+def run_loaded(task: Task[P, T], payload: Payload, loaded: Loaded, job: Job) -> tuple[int, T]:
+    """Return the result of a task on rows that were loaded, perhaps for the second time.
+
+    A file with another mark, perhaps a copy on another machine, must have the same bytes.
+    """
+    if job.digest not in ("", loaded.digest):
         raise changed(job.block)
-    return run(task, payload.content, job.block, X, job.numbers)
+    if mark(job.source.path) != loaded.mark and digest_now(job) != loaded.digest:
+        raise changed(job.block)
+    return run(task, payload.content, job.block, loaded.X, job.numbers)

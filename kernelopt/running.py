@@ -62,11 +62,15 @@ class Call:
         The part of the call that it does it for, such as "split 2 of 5"; it comes first in the line.
     steps : Steps or None
         The last loop of known length.
+    verbose : bool
+        Whether lines that matter stay on the terminal, also where it is none.
     compiling : float
         Seconds in which numba has compiled. They count towards the time limit, but not towards the budget of
         a method: numba compiles a function once on a machine, for seconds. Budgets do not count either the
         seconds of loops that Python runs where machine code is missing.
     """
+
+    verbose = False
 
     def __init__(self, time_limit: float | None = None) -> None:
         self.time_limit, self.enclosing = time_limit, running_call()
@@ -119,6 +123,12 @@ class Call:
             self.enclosing.show(line)
         else:
             self._progress.show(line, self.seconds)
+
+    def announce(self, line: str) -> None:
+        """Say what takes long before it starts: as the progress line, which stays where a call is verbose."""
+        if any(call.verbose for call in self.chain()):
+            self._progress.print(line)
+        self.show(line)
 
     def close(self) -> None:
         """Remove the progress line from the terminal, and restore the handler of Ctrl-C."""
@@ -215,6 +225,13 @@ def say(line: str) -> str:
     before = call.doing
     call.show(line)
     return before
+
+
+def announce(line: str) -> None:
+    """Say what the running call does that takes long, before it starts; see `Call.announce`."""
+    call = _RUNNING.get()
+    if call is not None:
+        call.announce(line)
 
 
 def count_compilation(seconds: float) -> None:

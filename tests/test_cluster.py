@@ -17,6 +17,8 @@ import kernelopt as ko
 from formulations import lp_norm
 from kernelopt.cluster import DaskRows
 from kernelopt.errors import FileError, InputError, NotFiniteError, ParameterError, SolverError
+from kernelopt.grams import evaluated
+from kernelopt.grams import rows as blocks
 from kernelopt.grams.rows import ArrayRows, FileRows
 from kernelopt.grams.sweeps import summary
 from kernelopt.learner.smo import smo_pairs
@@ -126,6 +128,30 @@ def test_the_result_of_two_workers_is_that_of_one_process(X, folder, client, tol
     assert expected.gap <= tol
     equal(solved(ko.cluster.rows(pattern(folder), client), X, tol), expected)
     equal(solved(ko.cluster.rows(sorted(folder.iterdir())), X, tol), expected)
+
+
+def test_forms_and_means_over_all_pairs_have_the_same_bits(X, folder, client, monkeypatch):
+    monkeypatch.setattr(evaluated, "all_cached", lambda shape: False)
+    alpha = np.zeros(N)
+    alpha[np.random.default_rng(1).permutation(N)[:900]] = np.random.default_rng(2).standard_normal(900)
+    kernels = [ko.gaussian(w) for w in WIDTHS] + [ko.laplacian(1.0)]
+    points = ko.cluster.rows(pattern(folder), client)
+    near, far = (ko.Grams.from_kernels(kernels, rows).storage for rows in (ArrayRows(X, SIZES), points))
+    for name in ("forms", "passing_forms"):
+        np.testing.assert_array_equal(getattr(far, name)(alpha), getattr(near, name)(alpha))
+    expected = [alpha @ np.asarray(k(X)) @ alpha for k in kernels]
+    np.testing.assert_allclose(far.forms(alpha), expected, rtol=1e-11)
+
+
+def test_only_the_workers_see_the_files(X, folder, client, monkeypatch):
+    expected = solved(ArrayRows(X, SIZES), X)
+
+    def unseen(*arguments, **options):
+        raise FileNotFoundError(arguments)
+
+    for place, name in ((np, "load"), (Path, "glob"), (blocks, "mark")):  # in this process
+        monkeypatch.setattr(place, name, unseen)
+    equal(solved(ko.cluster.rows(pattern(folder), client), X), expected)
 
 
 def test_a_single_file_is_cut_into_blocks(X, tmp_path, client):

@@ -107,6 +107,7 @@ def one_call(fit: F) -> F:
         name = type(self).__name__
         before = dict(vars(self))
         call = Fit(name, None if limit is None else positive(limit, "time_limit"))
+        call.verbose = getattr(self, "verbose", False) is True
         try:
             with call:
                 fitted = fit(self, *args, **kwargs)

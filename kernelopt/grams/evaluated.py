@@ -25,12 +25,12 @@ from kernelopt.grams.functions import (
 from kernelopt.grams.interpolated import interpolated_forms, interpolated_images
 from kernelopt.grams.interpolation import FEWEST_POINTS, is_worthwhile
 from kernelopt.grams.rows import ArrayRows, Rows
-from kernelopt.grams.storage import EVERY, Points, Storage
-from kernelopt.grams.sweeps import Place
+from kernelopt.grams.storage import EVERY, Points, Storage, remembered
+from kernelopt.grams.sweeps import Place, cross_values, own_values
 from kernelopt.kernels import Kernel, Profile, as_points
 from kernelopt.kernels.base import claims, foreign
 from kernelopt.kernels.profile import Metric, distances, to_squared_distances
-from kernelopt.running import Steps, check
+from kernelopt.running import Steps, announce, check
 from kernelopt.validation import Array, Index, as_float_array, as_symmetric, numeric, shown
 from kernelopt.validation.matrices import symmetrised
 
@@ -38,6 +38,7 @@ MANY_POINTS = 4000  # from which kernels of one distance are summed over all pai
 PAIRS = 1 << 18  # pairs of points in a block: 2 MB, for a fast cache, and enough for matrix products
 FEW_COLUMNS = 64  # of points whose inner product takes no longer than to write and read it: measured
 EVALUATING = "evaluating kernels"
+FORMS = b"forms"  # after the bytes of an alpha: the key of its forms
 
 
 class KernelStorage(Storage):
@@ -191,17 +192,42 @@ class KernelStorage(Storage):
             return super()._apply(a)
         return self._images(a, np.arange(self.n_points))
 
+    def forms(self, a: Array) -> Array:
+        """Return (a'K_i a)_i, shape (m,): of functions of one distance as sums over the blocks of the points.
+
+        They are kept as images are. Where images of a are known, forms are sums of these.
+        """
+        key, support, every = a.tobytes() + FORMS, np.flatnonzero(a), range(len(self))
+        known = self._known(key)
+        if known is not None:
+            return known[1]
+        parts = list(self._interpolated(every, support, support, a.size))
+        if not parts or self._known_images(a) is not None:
+            return super().forms(a)
+        found, rest = np.empty(len(self)), set(every)
+        for numbers, located, metric in parts:
+            profiles, tested = self._summed(numbers)
+            found[numbers] = interpolated_forms(profiles, located, metric, a, tested)
+            rest.difference_update(numbers)
+        if rest:
+            found[sorted(rest)] = self.subset(np.array(sorted(rest))).forms(a)
+        self._last = remembered(self._last, key, (support[:0], read_only(found)))
+        return found
+
     def passing_forms(self, a: Array) -> Array:
         """Return (a'K_i a)_i for an alpha of all points; entries are evaluated once, and none is kept.
 
         Half of a symmetric matrix is evaluated: rows with their own columns and, twice, with later ones.
-        Functions of one distance are summed from polynomials where there are many points.
+        Functions of one distance are summed from polynomials where there are many points. It is the variance
+        of normalize("multiplicative") that needs it.
         """
+        self._announce(
+            "normalize('multiplicative')", "normalize('trace') and normalize('spherical') need none"
+        )
         found, every, rest = np.zeros(len(self)), np.arange(self.n_points), set(range(len(self)))
         if self.n_points > MANY_POINTS:
             for numbers, located, metric in self._interpolated(rest, every, every, 2 * self.n_points):
-                tested = {k: self.names[i] for k, i in enumerate(numbers) if self._claims(i)}
-                profiles = [p for i in numbers if (p := self.profiles[i])]
+                profiles, tested = self._summed(numbers)
                 found[numbers] = interpolated_forms(profiles, located, metric, a, tested)
                 rest.difference_update(numbers)
         steps = Steps(EVALUATING, len(rest))
@@ -218,6 +244,18 @@ class KernelStorage(Storage):
             return super().mean_entries
         return self.passing_forms(np.full(self.n_points, 1 / self.n_points))
 
+    @cached_array
+    def row_means(self) -> Array:
+        self._announce("center()", "a risk with an intercept has the same value without it")
+        return super().row_means
+
+    def _announce(self, purpose: str, instead: str) -> None:
+        """Say that all pairs of points are evaluated for a purpose that keeps no matrix of them."""
+        if not all_cached(self.shape):
+            n, others = self.n_points, len(self) - 1
+            names = self.names[0] + f" and {others} other kernel{'s' * (others > 1)}" * (others > 0)
+            announce(f"{purpose} needs all {n * (n - 1) // 2:,} pairs of {n:,} points of {names}; {instead}")
+
     @cached_property
     def quick(self) -> bool:
         """Whether entries take about as long to evaluate as to write and read: no matrix need be kept."""
@@ -232,8 +270,7 @@ class KernelStorage(Storage):
         c, found = a[support], np.zeros((len(self), points.size))
         rest = set(range(len(self)))
         for numbers, located, metric in self._interpolated(range(len(self)), points, support, a.size):
-            tested = {k: self.names[i] for k, i in enumerate(numbers) if self._claims(i)}
-            profiles = [p for i in numbers if (p := self.profiles[i])]
+            profiles, tested = self._summed(numbers)
             found[numbers] = interpolated_images(profiles, located, metric, (points, support), c, tested)
             rest.difference_update(numbers)
         steps = Steps(EVALUATING, len(rest))
@@ -241,6 +278,11 @@ class KernelStorage(Storage):
             found[i, part] = K @ c
             steps.take((part.stop - part.start) / points.size)
         return found
+
+    def _summed(self, numbers: Sequence[int]) -> tuple[list[Profile], dict[int, str]]:
+        """Return the profiles of some kernels, and the names of those to be tested, by their position."""
+        tested = {k: self.names[i] for k, i in enumerate(numbers) if self._claims(i)}
+        return [p for i in numbers if (p := self.profiles[i])], tested
 
     def _claims(self, i: int) -> list[str]:
         """Return the classes by whose word a kernel may be summed from polynomials."""
@@ -350,20 +392,37 @@ class KernelStorage(Storage):
         rows, place = self.located(columns)
         return place(rows.take(points))
 
+    @property
+    def constant_diagonals(self) -> bool:  # type: ignore[override]
+        return None not in self.profiles
+
     @cached_array
     def diagonals(self) -> Array:
-        if None not in self.profiles:
+        if self.constant_diagonals:
             return np.broadcast_to(np.array([[p.own] for p in self.profiles if p]), self.shape[:2])
-        found = np.empty(self.shape[:2])
+        found, rest = np.empty(self.shape[:2]), list[int]()
         for i, (kernel, profile) in enumerate(zip(self.kernels, self.profiles, strict=True)):
             check()
-            found[i] = kernel.diagonal(self.X) if profile is None else profile.own
+            if profile is not None:
+                found[i] = profile.own
+            elif self._elsewhere is None:
+                found[i] = kernel.diagonal(self.X)
+            else:
+                rest.append(i)
+        if self._elsewhere is not None and rest:
+            for at, values in self._elsewhere.each(own_values, [self.kernels[i] for i in rest]):
+                found[rest, at] = values
         return found
+
+    @property
+    def _elsewhere(self) -> Rows | None:
+        """The points where they are rows of numbers that need not fit into the memory."""
+        return None if isinstance(self.rows, ArrayRows) else self.rows
 
     @cached_property
     def rank_bounds(self) -> tuple[int, ...]:
-        if self.rows is not None and not isinstance(self.rows, ArrayRows):
-            return (self.n_points,) * len(self)  # the points need not fit into the memory
+        if self._elsewhere is not None:
+            return (self.n_points,) * len(self)
         X = self.X
         ranks = (k.gram_rank(X) if isinstance(k, Kernel) else k.rank(X) for k in self.kernels)
         return tuple(min(self.n_points, rank) for rank in ranks)  # the points are checked already
@@ -395,9 +454,12 @@ class KernelStorage(Storage):
 
     def cross(self, X_new: Any) -> Array:
         new = self._new(X_new)
-        cross = np.stack(
-            [numeric(k(new, self.X), name) for k, name in zip(self.kernels, self.names, strict=True)]
-        )
+        if self._elsewhere is None:
+            pairs = zip(self.kernels, self.names, strict=True)
+            cross = np.stack([numeric(k(new, self.X), name) for k, name in pairs])
+        else:  # a block at a time
+            blocks = self._elsewhere.each(cross_values, (self.kernels, new))
+            cross = np.concatenate([values for _, values in blocks], axis=2)
         if not np.isfinite(cross).all():
             raise NotFiniteError("cross kernels must be finite, got NaN or infinity. Check the new points.")
         return cross

@@ -1,19 +1,25 @@
-"""Images of many functions of one distance by sums over its cells, see `Interpolation`."""
+"""Images and forms of many functions of one distance by sums over its cells, see `Interpolation`.
+
+`images` and `forms` are what a sweep computes of a block, as the functions in `sweeps`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from kernelopt.grams.caching import pieces
 from kernelopt.grams.interpolation import TILE, Interpolation, values_of
 from kernelopt.grams.rows import Rows
-from kernelopt.grams.sweeps import Images, Place, images
+from kernelopt.grams.storage import power_of_two
+from kernelopt.grams.sweeps import Place, positions
 from kernelopt.kernels import Profile
 from kernelopt.kernels.profile import Metric, distances
 from kernelopt.running import Steps, check
-from kernelopt.validation import Array, Index
+from kernelopt.validation import Array, Floats, Index
 
 ALL_PAIRS = "summing kernels over all pairs of points"  # where it is so, this is most of the time
 SAMPLED = 32  # rows whose distances tell where the cells are
@@ -69,32 +75,119 @@ def interpolated_forms(
     a: Array,
     tested: Mapping[int, str],
 ) -> Array:
-    """Return sum_ij a_i a_j k_m(x_i, x_j) over all points, shape (m,), from half of the distances.
+    """Return sum_ij a_i a_j k_m(x_i, x_j), shape (m,), from half of the distances within the support of a.
 
     Parameters are those of `interpolated_images`. Distances are sums of few cells: neither time nor memory
-    depends on m for each pair.
+    depends on m for each pair. The points z_j of a large support are taken in parts. Blocks are added in
+    their order, so that a term meets no more than one addition for each point and those of `images`.
     """
     every, place = located
-    n, some = len(every), slice(None, None, max(1, len(every) // TILE))
-    sample = distances(place(every.take(slice(0, n, max(1, n // SAMPLED)))), place(every.take(some)), metric)
-    sums = Interpolation(partial(values_of, profiles), sample)
+    columns = np.flatnonzero(a)
+    unit, size = power_of_two(a), columns.size
+    few, more = (place(every.take(columns[:: max(1, size // count)])) for count in (SAMPLED, TILE))
+    interpolation = Interpolation(partial(values_of, profiles), distances(few, more, metric))
     if tested:
-        sums.check(tested)
-    found, steps = np.zeros(len(profiles)), Steps(ALL_PAIRS, 1)
-    for top in range(0, n, TILE):
-        rows = slice(top, min(top + TILE, n))
-        left, moments = place(every.take(rows)), sums.moments(rows.stop - top)
-        for start in range(top, n, TILE):
-            columns = slice(start, start + TILE)
-            D = distances(left, left if start == top else place(every.take(columns)), metric)
-            if start == top:
-                np.fill_diagonal(D, 0.0)
-            c = a[columns] if start == top else 2 * a[columns]
-            found += sums.add(D, c, moments) @ a[rows]
-        found += sums.sums((a[rows] @ moments.reshape(len(moments), -1))[None])[:, 0]
-        steps.take((2 * n - top - rows.stop) * (rows.stop - top) / n**2)
-    excess = np.array([p.own for p in profiles]) - values_of(profiles, np.zeros(1))[:, 0]
-    return found + excess * float(a @ a)
+        interpolation.check(tested)
+    found, steps, at_all = np.zeros(len(profiles)), Steps(ALL_PAIRS, 1), np.arange(size)
+    for part in pieces(size, every.shape[1]):
+        points, c = place(every.take(columns[part])), a[columns] / unit
+        payload = Forms(tuple(profiles), place, metric, columns, points, c, interpolation, part.start)
+        for at, form in every.each(forms, payload, columns[: part.stop]):
+            found += form
+            pairs = float((part.stop - np.maximum(part.start, at_all[at])).sum())
+            steps.take(2 * pairs / (size * (size + 1)))
+    return found * unit * unit
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """The functions f_m of one distance, and the points z_j with the coefficients c_j, of `images`.
+
+    Attributes
+    ----------
+    profiles : tuple of Profile
+    place : Place
+    metric : str or None
+    columns : array of int
+        The numbers of the points z_j, ascending.
+    points : array
+        Them after `place`.
+    c : array
+    interpolation : Interpolation
+        Of all f_m.
+    """
+
+    profiles: tuple[Profile, ...]
+    place: Place
+    metric: Metric | None
+    columns: Index
+    points: Array
+    c: Array
+    interpolation: Interpolation
+
+
+def images(X: Floats, numbers: Index, payload: Images) -> Array:
+    """Return sum_j c_j k_m(x_i, z_j), shape (m, len(X))."""
+    sums, columns, c = payload.interpolation, payload.columns, payload.c
+    found, excess = np.zeros((len(payload.profiles), len(X))), excesses(payload.profiles)
+    for top in range(0, len(X), TILE):
+        part = slice(top, top + TILE)
+        left, own = payload.place(X[part]), numbers[part]
+        moments = sums.moments(len(left))
+        for start in range(0, columns.size, TILE):
+            check()
+            other = slice(start, start + TILE)
+            D = distances(left, payload.points[other], payload.metric)
+            D[own[:, None] == columns[other]] = 0.0
+            found[:, part] += sums.add(D, c[other], moments)
+        found[:, part] += sums.sums(moments)
+        at = positions(own, columns)
+        found[:, part] += np.outer(excess, np.where(at >= 0, c[at], 0.0))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Forms(Images):
+    """The points of `forms`: `points` has the z_j from position `start` on, `columns` and `c` have all.
+
+    Attributes
+    ----------
+    start : int
+    """
+
+    start: int
+
+
+def forms(X: Floats, numbers: Index, payload: Forms) -> Array:
+    """Return the sum over rows i, some of the z_j, of c_i c_j k_m(x_i, z_j), shape (m,).
+
+    Of two different points the pair with j after i counts twice, and the other one not.
+    """
+    sums, c, start = payload.interpolation, payload.c, payload.start
+    stop, first = start + len(payload.points), int(np.searchsorted(payload.columns, numbers[0]))
+    last, found = first + len(X), np.zeros(len(payload.profiles))
+    for low, high in ((first, min(start, last)), (max(start, first), last)):
+        for top in range(low, high, TILE):
+            own = slice(top, min(top + TILE, high))
+            left = payload.place(X[own.start - first : own.stop - first])
+            moments = sums.moments(len(left))
+            for begin in range(max(start, top), stop, TILE):
+                check()
+                end = min(begin + TILE, stop)
+                D = distances(left, payload.points[begin - start : end - start], payload.metric)
+                times = np.full(end - begin, 2.0)
+                if begin == top:
+                    np.fill_diagonal(D, 0.0)
+                    times[: len(left)] = 1.0
+                found += sums.add(D, times * c[begin:end], moments) @ c[own]
+            found += sums.sums((c[own] @ moments.reshape(len(left), -1))[None])[:, 0]
+    within = c[max(start, first) : last]
+    return found + excesses(payload.profiles) * float(within @ within)
+
+
+def excesses(profiles: Sequence[Profile]) -> Array:
+    """Return k_m(x, x) - f_m(0), shape (m,)."""
+    return np.array([p.own for p in profiles]) - values_of(profiles, np.zeros(1))[:, 0]
 
 
 def own_images(payload: Images) -> Array:
@@ -119,5 +212,4 @@ def own_images(payload: Images) -> Array:
                     waiting[start] = interpolation.moments(len(D))
                 found[:, other] += interpolation.add(D, c[part], waiting[start])
         found[:, part] += interpolation.sums(moments)
-    excess = np.array([p.own for p in payload.profiles]) - values_of(payload.profiles, np.zeros(1))[:, 0]
-    return found + np.outer(excess, c)
+    return found + np.outer(excesses(payload.profiles), c)

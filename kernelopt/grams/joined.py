@@ -72,6 +72,10 @@ class JoinedStorage(Storage):
         return np.concatenate([part.mean_entries for part in self.parts])
 
     @property
+    def constant_diagonals(self) -> bool:  # type: ignore[override]
+        return all(part.constant_diagonals for part in self.parts)
+
+    @property
     def of_vectors(self) -> bool:
         return all(part.of_vectors for part in self.parts)
 
@@ -94,6 +98,9 @@ class JoinedStorage(Storage):
 
     def images(self, a: Array, points: Index) -> Array:
         return np.concatenate([part.images(a, points) for part in self.parts])
+
+    def forms(self, a: Array) -> Array:
+        return np.concatenate([part.forms(a) for part in self.parts])
 
     def between(self, rows: Points, columns: Points) -> Array:
         return np.concatenate([part.between(rows, columns) for part in self.parts])

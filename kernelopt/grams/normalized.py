@@ -23,7 +23,9 @@ def normalized(base: Storage, kind: str) -> Storage:
         "for a mean diagonal of one."
     )
     one_of(kind, "the kind of Grams.normalize", ("multiplicative", "spherical", "trace"), hint)
-    return SphericalStorage(base) if kind == "spherical" else ScaledStorage(base, kind)
+    if kind == "spherical" and not base.constant_diagonals:
+        return SphericalStorage(base)
+    return ScaledStorage(base, kind)
 
 
 def variances(base: Storage) -> Array:
@@ -50,7 +52,27 @@ def mean_diagonals(base: Storage) -> Array:
     return mean
 
 
-FORMULAS: dict[str, Callable[[Storage], Array]] = {"multiplicative": variances, "trace": mean_diagonals}
+def positive_diagonals(base: Storage) -> Array:
+    """Return the diagonal entry of each kernel, of those that are constant, shape (m,)."""
+    return checked_squares(base, base.diagonals[:, :1], "point {}")[:, 0]
+
+
+def checked_squares(base: Storage, squares: Array, where: str) -> Array:
+    """Return the squared lengths k(x, x), which must be positive, of points that a message calls `where`."""
+    for i, j in np.argwhere(~(squares > 0))[:1]:
+        raise InputError(
+            f"{base.names[i]} must be positive between a point and itself, got {squares[i, j]:.3g} at "
+            f"{where.format(j)} in normalize('spherical'). Drop that point, or add an offset: "
+            "polynomial(1, offset=1.0) is linear plus 1. For strings, choose spectrum(k) of smaller k."
+        )
+    return squares
+
+
+FORMULAS: dict[str, Callable[[Storage], Array]] = {
+    "multiplicative": variances,
+    "spherical": positive_diagonals,  # where they are constant
+    "trace": mean_diagonals,
+}
 
 
 class ChangedStorage(Storage):
@@ -157,6 +179,10 @@ class ScaledStorage(ChangedStorage):
         return by_columns(np.divide, self.base.magnitudes, self.numbers)
 
     @property
+    def constant_diagonals(self) -> bool:  # type: ignore[override]
+        return self.base.constant_diagonals
+
+    @property
     def rank_bounds(self) -> tuple[int, ...]:
         return self.base.rank_bounds
 
@@ -175,6 +201,9 @@ class ScaledStorage(ChangedStorage):
 
     def images(self, a: Array, points: Index) -> Array:
         return self.base.images(a, points) / self.constants[:, None]
+
+    def forms(self, a: Array) -> Array:
+        return np.asarray(self.base.forms(a) / self.constants)
 
     def inner(self) -> Array:
         return self.base.inner() / np.outer(self.constants, self.constants)
@@ -250,19 +279,10 @@ class SphericalStorage(ChangedStorage):
     @cached_array
     def numbers(self) -> Array:
         """The lengths sqrt(K_ii) of the features, shape (m, N)."""
-        return by_columns(lambda d: self._roots(d, "point {}"), self.base.diagonals)
+        return np.sqrt(checked_squares(self.base, self.base.diagonals, "point {}"))
 
     def numbers_of(self, X_new: Any) -> Array:
-        return self._roots(self.base.self_similarity(X_new), "X_new[{}]")
-
-    def _roots(self, squares: Array, where: str) -> Array:
-        for i, j in np.argwhere(~(squares > 0))[:1]:
-            raise InputError(
-                f"{self.names[i]} must be positive between a point and itself, got {squares[i, j]:.3g} at "
-                f"{where.format(j)} in normalize('spherical'). Drop that point, or add an offset: "
-                "polynomial(1, offset=1.0) is linear plus 1. For strings, choose spectrum(k) of smaller k."
-            )
-        return np.asarray(np.sqrt(squares))
+        return np.sqrt(checked_squares(self.base, self.base.self_similarity(X_new), "X_new[{}]"))
 
     def changed(self, values: Array, left: Array, right: Array) -> Array:
         lengths: Array = left * right

@@ -225,6 +225,15 @@ class Source(NamedTuple):
     stop: int
 
 
+class Header(NamedTuple):
+    """The type of the array of a file, its numbers of rows and columns, and the mark of the file."""
+
+    dtype: str
+    length: int
+    width: int
+    mark: tuple[int, int]
+
+
 class FileRows(Rows):
     """Points in .npy files, which are read a block at a time: parts of one file, or several files.
 
@@ -240,30 +249,34 @@ class FileRows(Rows):
     """
 
     def __init__(self, paths: Sequence[str | Path]) -> None:
-        self.paths = [str(Path(path).resolve()) for path in paths]
-        arrays = [opened(path) for path in self.paths]
-        first, blocks, self._sources, start = arrays[0], [], list[Source](), 0
-        for path, X in zip(self.paths, arrays, strict=True):
-            if X.dtype != first.dtype or X.shape[1] != first.shape[1]:
+        self.paths = [str(Path(path).absolute()) for path in paths]
+        headers = self._headers()
+        first, blocks, self._sources, start = headers[0], [], list[Source](), 0
+        for path, (dtype, size, width, _) in zip(self.paths, headers, strict=True):
+            if (dtype, width) != (first.dtype, first.width):
                 raise ShapeError(
                     f"the blocks must have one dtype and one number of columns, {first.dtype} and "
-                    f"{first.shape[1]} as block {self.paths[0]!r}, got {X.dtype} and {X.shape[1]} in block "
+                    f"{first.width} as block {self.paths[0]!r}, got {dtype} and {width} in block "
                     f"{path!r}. Write it again."
                 )
-            sizes = block_sizes(len(X)) if len(arrays) == 1 else [len(X)]
+            sizes = block_sizes(size) if len(headers) == 1 else [size]
             for stop, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True):
                 name = path if len(sizes) == 1 else f"{path} rows {stop - size}..{stop - 1}"
                 blocks.append(Block(name, start, start + size))
                 self._sources.append(Source(path, stop - size, stop))
                 start += size
-        self._marks = {path: mark(path) for path in self.paths}
-        super().__init__(blocks, first.shape[1])
+        self._marks = dict(zip(self.paths, (each.mark for each in headers), strict=True))
+        super().__init__(blocks, first.width)
         for block, found in zip(self.blocks, self.summaries, strict=True):
             if not (np.isfinite(found.low).all() and np.isfinite(found.high).all()):
                 raise NotFiniteError(
                     f"block {block.name!r} must have finite numbers, got NaN or infinity. "
                     "Drop or fill such rows."
                 )
+
+    def _headers(self) -> list[Header]:
+        """Return what the files are."""
+        return [header(path) for path in self.paths]
 
     @cached_property
     def summaries(self) -> list[Summary]:
@@ -363,6 +376,12 @@ def mark(path: str) -> tuple[int, int]:
     except OSError as error:
         raise FileError(f"block {path!r} must be a .npy file, got {error}. Restore it.") from error
     return found.st_size, found.st_mtime_ns
+
+
+def header(path: str) -> Header:
+    """Return what a file is, without its numbers."""
+    X = opened(path)
+    return Header(str(X.dtype), len(X), X.shape[1], mark(path))
 
 
 def opened(path: str) -> Floats:

@@ -71,6 +71,9 @@ class Storage(ABC):
     known_semidefinite: bool = False
     """Whether the matrices are positive semidefinite by construction."""
 
+    constant_diagonals: bool = False
+    """Whether all diagonal entries of a kernel are known to be equal."""
+
     pointwise: bool = False
     """Whether entries of images are computed one by one where not all are asked for."""
 
@@ -225,11 +228,15 @@ class Storage(ABC):
 
     def _known_images(self, a: Array) -> Known | None:
         """Return the points at which images of an alpha are known, and these, if it is one of the last."""
-        last = self._last.get(a.tobytes())
+        return self._known(a.tobytes())
+
+    def _known(self, key: bytes) -> Known | None:
+        """Return what is kept under a key, here or of the stack that this one was taken from."""
+        last = self._last.get(key)
         if last is not None or self.origin is None:
             return last
         whole, chosen = self.origin
-        found = whole._known_images(a)
+        found = whole._known(key)
         return found and (found[0], found[1][chosen])
 
     def image(self, w: Array, a: Array) -> Array:
@@ -237,7 +244,7 @@ class Storage(ABC):
         return np.asarray(w @ self.apply(a))
 
     def forms(self, a: Array) -> Array:
-        """Return (a'K_i a)_i, shape (m,)."""
+        """Return (a'K_i a)_i, shape (m,), from the images of a at its support."""
         support, unit = np.flatnonzero(a), power_of_two(a)
         return np.asarray((self.images(a, support) @ (a[support] / unit)) * unit)
 

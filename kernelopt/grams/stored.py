@@ -176,7 +176,7 @@ class RankOneStorage(Storage):
 class IdentityStorage(Storage):
     """The single matrix I. Its kernel is k(x, z) = 1 if x and z are the same point, else 0."""
 
-    known_semidefinite = of_vectors = True
+    known_semidefinite = of_vectors = constant_diagonals = True
 
     def __init__(self, n_points: int) -> None:
         super().__init__(1, n_points, ["I"])

@@ -1,5 +1,7 @@
 """What a sweep over the points computes of each block: functions of rows, their numbers and a payload.
 
+`interpolated` has two more: images and forms of many functions of one distance.
+
 A payload has all that a function needs beside the rows, so that another process computes the same numbers.
 The sum of a point is computed as a whole by one call, in an order that depends on the block and the payload
 alone.
@@ -7,7 +9,7 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias
@@ -16,8 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelopt.grams.caching import pieces
-from kernelopt.grams.interpolation import TILE, Interpolation, values_of
-from kernelopt.kernels import Profile
 from kernelopt.kernels.profile import Metric, distances
 from kernelopt.numerics.compiling import any_order, compiled, compiled_as
 from kernelopt.running import check
@@ -79,58 +79,26 @@ def summary(X: Floats, numbers: Index, digested: bool) -> Summary:
     return Summary(np.sum(totals, axis=0), low, high, bits.hexdigest() if digested else "")
 
 
+def taken(X: Floats, numbers: Index, payload: None) -> Array:
+    """Return the rows."""
+    return np.asarray(X, dtype=float)
+
+
+def own_values(X: Floats, numbers: Index, kernels: Sequence[Any]) -> Array:
+    """Return k(x_i, x_i) of some kernels, shape (count, len(X))."""
+    return np.stack([k.diagonal(np.asarray(X, dtype=float)) for k in kernels])
+
+
+def cross_values(X: Floats, numbers: Index, payload: tuple[Sequence[Any], Array]) -> Array:
+    """Return k(z_j, x_i) of some kernels and new points z_j, shape (count, count of j, len(X))."""
+    kernels, new = payload
+    return np.stack([k(new, np.asarray(X, dtype=float)) for k in kernels])
+
+
 def length(X: Floats, numbers: Index, payload: tuple[Place, int]) -> float:
     """Return the largest length of the points, in the norm of an order."""
     place, order = payload
     return max(float(np.linalg.norm(place(X[part]), order, axis=1).max()) for part in parts_of(X))
-
-
-@dataclass(frozen=True, eq=False)
-class Images:
-    """The functions f_m of one distance, and the points z_j with the coefficients c_j, of `images`.
-
-    Attributes
-    ----------
-    profiles : tuple of Profile
-    place : Place
-    metric : str or None
-    columns : array of int
-        The numbers of the points z_j, ascending.
-    points : array
-        Them after `place`.
-    c : array
-    interpolation : Interpolation
-        Of all f_m.
-    """
-
-    profiles: tuple[Profile, ...]
-    place: Place
-    metric: Metric | None
-    columns: Index
-    points: Array
-    c: Array
-    interpolation: Interpolation
-
-
-def images(X: Floats, numbers: Index, payload: Images) -> Array:
-    """Return sum_j c_j k_m(x_i, z_j), shape (m, len(X))."""
-    sums, columns, c = payload.interpolation, payload.columns, payload.c
-    found = np.zeros((len(payload.profiles), len(X)))
-    excess = np.array([p.own for p in payload.profiles]) - values_of(payload.profiles, np.zeros(1))[:, 0]
-    for top in range(0, len(X), TILE):
-        part = slice(top, top + TILE)
-        left, own = payload.place(X[part]), numbers[part]
-        moments = sums.moments(len(left))
-        for start in range(0, columns.size, TILE):
-            check()
-            other = slice(start, start + TILE)
-            D = distances(left, payload.points[other], payload.metric)
-            D[own[:, None] == columns[other]] = 0.0
-            found[:, part] += sums.add(D, c[other], moments)
-        found[:, part] += sums.sums(moments)
-        at = positions(own, columns)
-        found[:, part] += np.outer(excess, np.where(at >= 0, c[at], 0.0))
-    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -97,6 +97,8 @@ def unique_on_ball(ball: BallProblem, certificate: Certificate) -> bool | None:
         return False
     if not w.any():
         return None
+    for each in machines:  # of all kernels at once: what follows takes some of them
+        ball.whole.images(each.alpha, np.flatnonzero(each.alpha))
     # An alpha with bounds at the relative distance e is within a multiple of sqrt(e) of an optimal one, and
     # only kernels as near to the largest form have weights above such a multiple.
     tolerance = max(ACTIVE, certificate.gap**0.5)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import kernelopt as ko
+from formulations import lp_norm
 from kernelopt.errors import InputError, NotPSDError, ParameterError, ShapeError
 from kernelopt.grams import caching
 from tests.every import every
@@ -473,3 +474,25 @@ def test_a_rank_that_lies_is_named_by_the_solve_at_every_scaling():
         risk = ko.risk(ko.combine(mu, grams), labels(N), ko.hinge())
         with pytest.raises(ParameterError, match=r"1 for a matrix of rank [67]\. Correct the rank"):
             cp.Problem(cp.Minimize(risk), [mu <= 1]).solve(solver=cp.CLARABEL)
+
+
+@every(
+    "build, message",
+    [
+        (
+            lambda grams: grams.normalize("multiplicative"),
+            "normalize('multiplicative') needs all 44,850 pairs of 300",
+        ),
+        (lambda grams: grams.center(), "center() needs all 44,850 pairs of 300 points"),
+    ],
+)
+def test_work_on_all_pairs_says_so_before_it_starts(build, message, monkeypatch, capsys):
+    """Where no matrix of them is kept; with what would avoid it."""
+    Z, y = points(300), labels(300)
+    kernels = [ko.gaussian(1.0), ko.linear()]
+    for limit, said in ((10**9, False), (1000, True)):
+        monkeypatch.setattr(caching, "CACHE_BYTES", limit)
+        for verbose in (False, True):
+            grams = build(ko.Grams.from_kernels(kernels, Z))
+            lp_norm.primal(grams, y, p=1).solve("newton", tol=0.1, verbose=verbose)
+            assert (message in capsys.readouterr().err) == (said and verbose)

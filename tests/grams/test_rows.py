@@ -8,7 +8,7 @@ import pytest
 import kernelopt as ko
 from formulations import lp_norm
 from kernelopt.errors import FileError, InputError, NotFiniteError, ShapeError
-from kernelopt.grams import evaluated, functions
+from kernelopt.grams import caching, evaluated, functions, normalized
 from kernelopt.grams import rows as blocks
 from kernelopt.grams.rows import ArrayRows, FileRows
 from kernelopt.grams.sweeps import Place, length
@@ -197,8 +197,81 @@ def test_a_sum_of_many_kernels_is_the_sum_of_their_images(X, monkeypatch):
     storage = ko.Grams.from_kernels(kernels, ArrayRows(X, SIZES)).storage
     expected = w @ [np.asarray(k(X)) @ alpha for k in kernels]
     np.testing.assert_allclose(storage.image(w, alpha), expected, atol=1e-11)
-    storage.forms(alpha)  # the images on the support are known from here on
+    storage.images(alpha, np.flatnonzero(alpha))  # known from here on
     np.testing.assert_allclose(storage.image(2 * w, alpha), 2 * expected, atol=1e-11)
+
+
+def sparse_alpha(count):
+    """Coefficients of some of the points, enough for sums over cells of the distance."""
+    alpha = np.zeros(N)
+    alpha[np.random.default_rng(1).permutation(N)[:count]] = np.random.default_rng(2).standard_normal(count)
+    return alpha
+
+
+def test_forms_are_sums_over_blocks(X, paths, monkeypatch):
+    """Of a dense matrix, for whole supports and in parts, with a kernel that is summed otherwise."""
+    monkeypatch.setattr(evaluated, "all_cached", lambda shape: False)
+    kernels = [ko.gaussian(0.7), ko.polynomial(2), ko.gaussian(2.0) + 0.5 * ko.identity(), ko.laplacian(1.0)]
+    alpha = sparse_alpha(700)
+    expected = [alpha @ np.asarray(k(X)) @ alpha for k in kernels]
+    found = []
+    for numbers in (caching.CHUNK_BYTES, 8 * 4 * 150):  # all points of the support at once, 150 at a time
+        monkeypatch.setattr(caching, "CHUNK_BYTES", numbers)
+        mine, files = (
+            ko.Grams.from_kernels(kernels, rows).storage for rows in (ArrayRows(X, SIZES), FileRows(paths))
+        )
+        found.append(mine.forms(1e150 * alpha) / 1e300)
+        np.testing.assert_allclose(found[-1], expected, rtol=1e-11)
+        np.testing.assert_allclose(mine.forms(alpha), expected, rtol=1e-11)
+        np.testing.assert_array_equal(files.forms(alpha), mine.forms(alpha))
+        np.testing.assert_array_equal(mine.subset(np.array([2, 0])).forms(alpha), mine.forms(alpha)[[2, 0]])
+        np.testing.assert_array_equal(files.passing_forms(alpha), mine.passing_forms(alpha))
+        np.testing.assert_allclose(files.passing_forms(alpha), expected, rtol=1e-11)
+    np.testing.assert_allclose(*found, rtol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["multiplicative", "spherical", "trace"])
+def test_normalized_files_have_the_bits_of_their_array(X, paths, kind, monkeypatch):
+    """And never all points are in memory."""
+    monkeypatch.setattr(evaluated, "MANY_POINTS", 100)
+    for module in (evaluated, normalized):
+        monkeypatch.setattr(module, "all_cached", lambda shape: False)
+    y, largest, take = labels(X), [], FileRows.take
+    kernels = [ko.gaussian(w) for w in (0.5, 1.0)] + [2 * ko.gaussian(3.0)]
+    solutions = []
+    for rows in (ArrayRows(X, SIZES), FileRows(paths)):
+        monkeypatch.setattr(
+            FileRows, "take", lambda rows, points: largest.append(take(rows, points)) or largest[-1]
+        )
+        grams = ko.Grams.from_kernels(kernels, rows).normalize(kind)
+        np.testing.assert_array_equal(grams.diagonals, np.broadcast_to(grams.diagonals[:, :1], (3, N)))
+        solutions.append(lp_norm.primal(grams, y, p=1).solve("newton", tol=1e-3))
+    equal(*solutions)
+    most = N if kind == "multiplicative" else N - 1  # a mean over all pairs takes 64 MB of points at a time
+    assert 0 < max(map(len, largest)) <= most
+    plain = np.stack([np.asarray(k(X)) for k in kernels])
+    scale = plain[:, 0, 0] - (plain.mean(axis=(1, 2)) if kind == "multiplicative" else 0.0)
+    np.testing.assert_allclose(1 / grams.diagonals[:, 0] * plain[:, 0, 0], scale, rtol=1e-12)
+
+
+def test_diagonals_and_new_points_are_read_a_block_at_a_time(X, paths, monkeypatch):
+    kernels, new = [ko.gaussian(1.0), ko.linear(), ko.polynomial(2)], X[:2] + 1
+    rows = FileRows(paths)
+    grams = ko.Grams.from_kernels(kernels, rows)
+    monkeypatch.setattr(FileRows, "take", None)
+    expected = np.stack([np.asarray(k(X)) for k in kernels])
+    np.testing.assert_allclose(grams.diagonals, expected.diagonal(axis1=1, axis2=2), rtol=1e-12)
+    np.testing.assert_allclose(grams.cross(new), [k(new, X) for k in kernels], rtol=1e-12)
+
+
+def test_a_machine_of_a_file_predicts_from_the_points_of_its_support(X, paths, tmp_path, monkeypatch):
+    y = labels(X)
+    solution, read, take = solved(FileRows(paths), y), [], FileRows.take
+    monkeypatch.setattr(FileRows, "take", lambda rows, points: read.append(len(points)) or take(rows, points))
+    machine = ko.load(solution.save(tmp_path / "machine.npz"))
+    assert sum(read) == np.count_nonzero(solution.alpha)
+    found = machine.decision_function(X[:50])
+    np.testing.assert_allclose(found, solution.decision_function()[:50], rtol=1e-9)
 
 
 def test_several_threads_sum_as_one_does(X, monkeypatch):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from kernelopt.grams.evaluated import KernelStorage
 from kernelopt.grams.joined import JoinedStorage
-from kernelopt.grams.normalized import ScaledStorage, SphericalStorage
+from kernelopt.grams.normalized import ScaledStorage
 from kernelopt.grams.rows import Rows
 from kernelopt.grams.storage import Storage
 from kernelopt.grams.stored import IdentityStorage
@@ -49,11 +47,6 @@ def family(storage: Storage) -> Family | None:
     if isinstance(storage, ScaledStorage):
         read = family(storage.base)
         return read and read.divided(storage.constants)
-    if isinstance(storage, SphericalStorage):
-        read = family(storage.base)
-        if read is None or not all(p.own > 0 for p in read.profiles):
-            return None
-        return read.divided(np.array([p.own for p in read.profiles]))
     if isinstance(storage, JoinedStorage):
         return of_parts([family(part) for part in storage.parts])
     return None

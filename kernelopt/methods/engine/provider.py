@@ -136,6 +136,13 @@ class Provider(ABC):
         self.passes += support.size * points.size / self.n**2
         return self.reach[:, None] * self.grams.storage.images(self._alpha(support, c), points)
 
+    def exact_forms(self, support: Index, c: Array) -> Array:
+        """Return c'K_m[support, support] c, shape (m,), exact up to rounding in float64."""
+        if not support.size:
+            return np.zeros(self.m)
+        self.passes += (support.size / self.n) ** 2
+        return np.asarray(self.reach * self.grams.storage.forms(self._alpha(support, c)))
+
     def _alpha(self, support: Index, c: Array) -> Array:
         """Return the vector of the n labelled points with these coefficients."""
         alpha = np.zeros(self.n)

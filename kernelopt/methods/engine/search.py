@@ -302,8 +302,8 @@ class Search:
         # Of all points, the projection would move each entry by a rounding error.
         alpha = self.extended(state, projected(self.samples(state.points), step.alpha))
         f, s, supports = np.empty_like(alpha), np.empty_like(step.s), [sparse(a) for a in alpha]
-        for k, (support, c) in enumerate(supports):  # of one alpha after the other, whose images are kept
-            s[k] = np.maximum(provider.exact_images(support, c, support) @ c, 0.0)
+        for k, (support, c) in enumerate(supports):  # of one alpha after the other, which is kept
+            s[k] = np.maximum(provider.exact_forms(support, c), 0.0)
             f[k] = provider.predict(step.w, support, c, everything)
         lower = read.lower(alpha, s)
         error = provider.prediction_error(step.w) * np.abs(alpha).sum(axis=1)
