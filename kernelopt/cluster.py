@@ -66,7 +66,8 @@ def rows(paths: str | Sequence[str | Path], client: Client | None = None, *, pat
     paths : str, or sequence of path-like
         A pattern such as ``"blocks/*.npy"``, whose files are taken in the order of their names, or files in
         the order of the labels. Each has an array of shape (rows, d), all in float64 or all in float32. On a
-        cluster every worker must see them, and at most 400 files make a sweep fast.
+        cluster every worker must see them under the path that is absolute here, and this process need not.
+        There are at most 400 files then.
     client : distributed.Client, optional
         A client of the cluster that computes the sweeps over all points, with `kernelopt[cluster]` there too.
         Without it they are computed here, out of core.
