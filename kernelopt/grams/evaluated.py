@@ -25,7 +25,7 @@ from kernelopt.grams.functions import (
 from kernelopt.grams.interpolated import interpolated_forms, interpolated_images
 from kernelopt.grams.interpolation import FEWEST_POINTS, is_worthwhile
 from kernelopt.grams.rows import ArrayRows, Rows
-from kernelopt.grams.storage import EVERY, Points, Storage, remembered
+from kernelopt.grams.storage import EVERY, Points, Storage, power_of_two, remembered
 from kernelopt.grams.sweeps import Place, cross_values, own_values
 from kernelopt.kernels import Kernel, Profile, as_points
 from kernelopt.kernels.base import claims, foreign
@@ -204,10 +204,10 @@ class KernelStorage(Storage):
         parts = list(self._interpolated(every, support, support, a.size))
         if not parts or self._known_images(a) is not None:
             return super().forms(a)
-        found, rest = np.empty(len(self)), set(every)
+        found, rest, unit = np.empty(len(self)), set(every), power_of_two(a)
         for numbers, located, metric in parts:
             profiles, tested = self._summed(numbers)
-            found[numbers] = interpolated_forms(profiles, located, metric, a, tested)
+            found[numbers] = interpolated_forms(profiles, located, metric, a / unit, tested) * unit * unit
             rest.difference_update(numbers)
         if rest:
             found[sorted(rest)] = self.subset(np.array(sorted(rest))).forms(a)

@@ -14,7 +14,6 @@ import numpy as np
 from kernelopt.grams.caching import pieces
 from kernelopt.grams.interpolation import TILE, Interpolation, values_of
 from kernelopt.grams.rows import Rows
-from kernelopt.grams.storage import power_of_two
 from kernelopt.grams.sweeps import Place, positions
 from kernelopt.kernels import Profile
 from kernelopt.kernels.profile import Metric, distances
@@ -83,20 +82,20 @@ def interpolated_forms(
     """
     every, place = located
     columns = np.flatnonzero(a)
-    unit, size = power_of_two(a), columns.size
+    c, size = a[columns], columns.size
     few, more = (place(every.take(columns[:: max(1, size // count)])) for count in (SAMPLED, TILE))
     interpolation = Interpolation(partial(values_of, profiles), distances(few, more, metric))
     if tested:
         interpolation.check(tested)
     found, steps, at_all = np.zeros(len(profiles)), Steps(ALL_PAIRS, 1), np.arange(size)
     for part in pieces(size, every.shape[1]):
-        points, c = place(every.take(columns[part])), a[columns] / unit
+        points = place(every.take(columns[part]))
         payload = Forms(tuple(profiles), place, metric, columns, points, c, interpolation, part.start)
         for at, form in every.each(forms, payload, columns[: part.stop]):
             found += form
             pairs = float((part.stop - np.maximum(part.start, at_all[at])).sum())
             steps.take(2 * pairs / (size * (size + 1)))
-    return found * unit * unit
+    return found
 
 
 @dataclass(frozen=True, eq=False)
