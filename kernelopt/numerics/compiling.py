@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -200,6 +201,7 @@ def _dispatcher(loop: Any, options: dict[str, Any]) -> Loop:
     cache_file: Any = getattr(getattr(fast, "_cache", None), "_cache_file", None)
     if hasattr(cache_file, "_source_stamp"):
         cache_file._source_stamp = stamp(Path(loop.__code__.co_filename).parent)
+    fast.compile = machine_lock.holding(fast.compile, fast.stats.cache_path)
     return fast  # type: ignore[no-any-return]
 
 
@@ -208,6 +210,47 @@ def stamp(package: Path) -> list[tuple[str, float, int]]:
     """Return name, time of change and size of every source file of a package."""
     files = [(file.name, file.stat()) for file in sorted(package.glob("*.py"))]
     return [(name, found.st_mtime, found.st_size) for name, found in files]
+
+
+class MachineLock:
+    """Lets one process at a time compile for a folder of machine code: those that wait find it there.
+
+    It is a lock of the folder, which ends with its process. Where the system has none, all compile.
+    """
+
+    def __init__(self) -> None:
+        self._threads, self._depth = threading.RLock(), 0
+
+    def holding(self, compile_: Loop, folder: str) -> Loop:
+        """Return the function of numba that compiles or reads machine code, with the lock."""
+
+        def locked(*arguments: Any) -> Any:
+            numba_clock.start()
+            try:
+                with self._threads, ExitStack() as held:
+                    if not self._depth:  # a function that another one calls is compiled within
+                        with suppress(ImportError, OSError):
+                            self._take(folder, held)
+                    self._depth += 1
+                    held.callback(self._leave)
+                    return compile_(*arguments)
+            finally:
+                numba_clock.stop()
+
+        return locked
+
+    def _take(self, folder: str, held: ExitStack) -> None:
+        from fcntl import LOCK_EX, flock  # not on Windows
+
+        descriptor = os.open(folder, os.O_RDONLY)
+        held.callback(os.close, descriptor)
+        flock(descriptor, LOCK_EX)
+
+    def _leave(self) -> None:
+        self._depth -= 1
+
+
+machine_lock = MachineLock()
 
 
 class NumbaClock(threading.local):

@@ -173,6 +173,39 @@ def test_a_large_call_is_compiled_at_once_and_later_processes_take_what_it_has_c
     assert not compiling._is_cached(panels.mirror_loop)
 
 
+TOGETHER = """
+import json, sys, time
+from pathlib import Path
+import numpy as np
+import numba
+from kernelopt.methods.engine import panels
+from kernelopt.numerics.compiling import compiled
+
+loop, folder = compiled(panels.mirror), Path(sys.argv[1])
+Path(folder, sys.argv[2]).touch()
+while len(list(folder.glob("ready*"))) < 2:
+    time.sleep(0.001)
+loop(np.tri(4, dtype=np.float32), 0)
+json.dump([sum(loop.stats.cache_misses.values()), sum(loop.stats.cache_hits.values())], sys.stdout)
+"""
+
+
+@pytest.mark.slow
+def test_of_several_processes_one_compiles_and_the_others_wait_for_it(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    calls = [
+        subprocess.Popen(  # noqa: S603 - our own text
+            [sys.executable, "-c", TOGETHER, str(tmp_path), f"ready{k}"],
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for k in range(2)
+    ]
+    found = [json.loads(call.communicate(timeout=600)[0]) for call in calls]
+    assert np.sum(found, axis=0).tolist() == [1, 1]
+
+
 @pytest.fixture
 def machine(monkeypatch):
     """A function that lets loops take these seconds in Python, on a machine without machine code."""
