@@ -149,10 +149,11 @@ class Formulation:
         return replace(solution, weights=weights, learned=(self._learned(),))
 
     def machine(self) -> tuple[Array, float] | None:
-        """Return alpha and the intercept at the current values, for a problem without a risk that predicts.
+        r"""Return alpha and the intercept at the current values, for a problem without a risk that predicts.
 
-        alpha has shape (n,), or (m, n) for a sum of functions, f = sum_i weights_i K_i alpha_i + b. The
-        result is None where the solution has a kernel and does not predict.
+        alpha has shape (n,), or (m, n) for a sum of functions,
+        :math:`f = \sum_i \mathrm{weights}_i K_i \alpha_i + b`. The result is None where the solution has a
+        kernel and does not predict.
         """
         return None if self.predictor is None else self.predictor(self)
 

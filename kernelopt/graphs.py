@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class diffusion:
-    """The diffusion kernel of a graph, K = exp(-beta L), with its combinatorial Laplacian L.
+    r"""The diffusion kernel of a graph, :math:`K = \exp(-\beta L)`, with its combinatorial Laplacian L.
 
     L is the diagonal of the weighted degrees minus the weights. K is positive definite, its rows sum
     to one, and it is zero between nodes that no path joins.

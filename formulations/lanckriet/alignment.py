@@ -40,8 +40,8 @@ def alignment(
 
     .. math:: \max_\mu\ \langle K(\mu)_{tr}, yy' \rangle \quad\text{s.t.}\quad \|K(\mu)\|_F \le 1
 
-    and mu >= 0 or, for free signs, K(mu) >> 0 on all N points. As a function of the weights it is
-    :math:`\max q'\mu` subject to :math:`\mu'S\mu \le 1`, with :math:`q_i = y'K_{i,tr}y` and
+    and mu >= 0 or, for free signs, :math:`K(\mu) \succeq 0` on all N points. As a function of the weights it
+    is :math:`\max q'\mu` subject to :math:`\mu'S\mu \le 1`, with :math:`q_i = y'K_{i,tr}y` and
     :math:`S_{ij} = \langle K_i, K_j\rangle`.
 
     Dual: :math:`\min \|U\|_F` over symmetric matrices U with :math:`\langle U, K_i\rangle \ge q_i` for all i.
@@ -50,7 +50,7 @@ def alignment(
 
     Statement: the two have one value. It is n times the largest alignment
     :math:`\langle K_{tr}, yy'\rangle / (n \|K\|_F)`, which does not depend on the scale of K. The weights are
-    scaled to mu'S mu = 1.
+    scaled to :math:`\mu'S\mu = 1`.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ def alignment(
     norm : "full" or "train", default "full"
         Whether the Frobenius norm is the norm of K on all N points, as in the paper, or on the labelled ones.
     prediction : "parzen" or "svm", default "parzen"
-        `Solution.decision_function`: the Parzen rule f(x) = sum_i y_i k(x_i, x) / n_{y_i}, or an SVM
-        with C = 1 at K(mu) scaled to a mean diagonal of one.
+        `Solution.decision_function`: the Parzen rule :math:`f(x) = \sum_i y_i k(x_i, x) / n_{y_i}`, or
+        an SVM with C = 1 at K(mu) scaled to a mean diagonal of one.
 
     Returns
     -------

@@ -41,7 +41,7 @@ def gaussian_process(precisions: ko.Grams | ArrayLike, y: ArrayLike) -> ko.Formu
 
     Statement: the two have one value. It is :math:`-2 \log p(y) - n \log 2\pi` for the density p of the
     normal distribution with mean zero and covariance K, and the weights mu are the multipliers of the
-    constraints. At the optimum y'Ry = n.
+    constraints. At the optimum :math:`y'Ry = n`.
 
     Parameters
     ----------
@@ -59,13 +59,13 @@ def gaussian_process(precisions: ko.Grams | ArrayLike, y: ArrayLike) -> ko.Formu
     Raises
     ------
     InputError
-        If a matrix is not positive semidefinite, if y'R_i y = 0 for some i, so that the optimum is infinite,
-        or if the sum of the matrices is singular.
+        If a matrix is not positive semidefinite, if :math:`y'R_i y = 0` for some i, so that the optimum is
+        infinite, or if the sum of the matrices is singular.
 
     References
     ----------
     .. [1] Lanckriet et al., JMLR 5 (2004), outlook: the relative entropy of Gaussian processes as a convex
-       function of :math:`K^{-1}`. The paper prints y'Ky for y'K^{-1}y.
+       function of :math:`K^{-1}`. The paper prints :math:`y'Ky` for :math:`y'K^{-1}y`.
 
     Notes
     -----
@@ -73,7 +73,7 @@ def gaussian_process(precisions: ko.Grams | ArrayLike, y: ArrayLike) -> ko.Formu
 
     Examples
     --------
-    For R_1 = I the optimum is K = (|y|^2 / n) I, here 2 I, with the value 2 log 2 + 2.
+    For :math:`R_1 = I` the optimum is :math:`K = (\|y\|^2 / n) I`, here 2 I, with the value 2 log 2 + 2.
 
     >>> import numpy as np
     >>> from formulations import lanckriet

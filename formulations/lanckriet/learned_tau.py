@@ -26,7 +26,7 @@ def learned_tau(
 
     where phi_mu is the feature map of :math:`K(\mu) = \sum_i \mu_i K_i`, over the weights with
     :math:`\sum_i \mu_i r_i + N \tau = c`, :math:`r_i = \operatorname{tr} K_i`, and mu >= 0 or, for free
-    signs, K(mu) >> 0 on all N points. At tau = 0 no point may miss the margin.
+    signs, :math:`K(\mu) \succeq 0` on all N points. At tau = 0 no point may miss the margin.
 
     Method: tau is the weight of one more kernel, the identity, which a hard margin learns. For
     non-negative weights that is the programme of `qcqp`,

@@ -34,7 +34,7 @@ def qcqp(
         \max_{\alpha, t}\ 2 e'\alpha - \tau \alpha'\alpha - t \quad\text{s.t.}\quad
         0 \le \alpha \le C,\ y'\alpha = 0,\ \tfrac{c}{r_i} \alpha' G_i \alpha \le t
 
-    A learned tau adds the constraint (c / N) alpha'alpha <= t, and tau = 0 in the objective.
+    A learned tau adds the constraint :math:`(c / N)\, \alpha'\alpha \le t`, and tau = 0 in the objective.
 
     Dual: over mu in the set of the problem (and tau, where it is learned), lambda, nu >= 0 and delta >= 0,
 
@@ -45,7 +45,8 @@ def qcqp(
     without delta where C is infinite. It is the problem of Theorem 16 before its Schur complement is taken.
 
     Statement: the three have one value. The multipliers p_i of the last constraints sum to one, and the
-    weights are mu_i = c p_i / r_i, not p_i. A learned tau is c / N times the multiplier of its constraint.
+    weights are :math:`\mu_i = c p_i / r_i`, not :math:`p_i`. A learned tau is c / N times the multiplier of
+    its constraint.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ def rank_one(
 
     References
     ----------
-    .. [1] Lanckriet et al., JMLR 5 (2004), the special case K_i = v_i v_i' after Theorem 17.
+    .. [1] Lanckriet et al., JMLR 5 (2004), the special case :math:`K_i = v_i v_i'` after Theorem 17.
 
     Notes
     -----

@@ -51,8 +51,8 @@ def sdp(
         0 \le \alpha \le C,\ y'\alpha = 0,\ \langle U, K_i \rangle = \eta r_i,\
         \begin{bmatrix} U & a \\ a' & 1 \end{bmatrix} \succeq 0
 
-    with <= in the place of = for non-negative weights. For a learned tau it has the constraint alpha'alpha <=
-    N eta, and tau = 0 in the objective.
+    with <= in the place of = for non-negative weights. For a learned tau it has the constraint
+    :math:`\alpha'\alpha \le N \eta`, and tau = 0 in the objective.
 
     Statement: the three have one value. With [[Z, z], [z', zeta]] the multiplier of the matrix inequality of
     the programme, the alpha of the dual is -z / zeta. With free signs the value is at most `qcqp`'s.

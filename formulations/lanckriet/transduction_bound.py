@@ -21,15 +21,15 @@ class TransductionBound:
     Parameters
     ----------
     bound : float
-        margin_error + (4 + confidence + capacity) / sqrt(n); above 1 it says nothing.
+        :math:`margin\_error + (4 + confidence + capacity) / \sqrt n`; above 1 it says nothing.
     margin_error : float
-        Mean of max(1 - y_i f(x_i), 0) on the labelled points.
+        Mean of :math:`\max(1 - y_i f(x_i), 0)` on the labelled points.
     confidence : float
-        sqrt(2 log(1/delta)).
+        :math:`\sqrt{2 \log(1/\delta)}`.
     capacity : float
         :math:`\sqrt{complexity\, \|w\|^2 / n}`.
     complexity : float
-        E_sigma max_K sigma'K sigma over the kernel set, sigma uniform in {-1, +1}^N.
+        :math:`E_\sigma \max_K \sigma'K\sigma` over the kernel set, sigma uniform in :math:`\{-1, +1\}^N`.
     complexity_bound : float
         Its upper bound in closed form.
     """

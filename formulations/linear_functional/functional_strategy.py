@@ -53,13 +53,13 @@ def functional_strategy(
     ==================  ==========================================  =====================================
     weights             lambda = 0                                  lambda > 0
     ==================  ==========================================  =====================================
-    free                max D(r)  s.t.  s = 0                       :math:`D - \|s\|^2/(\lambda n^2)`
-    nonnegative         max D(r)  s.t.  s <= 0                      :math:`D - \|s_+\|^2/(\lambda n^2)`
+    free                :math:`\max D(r)` s.t. :math:`s = 0`        :math:`D - \|s\|^2/(\lambda n^2)`
+    nonnegative         :math:`\max D(r)` s.t. :math:`s \le 0`      :math:`D - \|s_+\|^2/(\lambda n^2)`
     simplex             :math:`D - \tfrac2n \max_j s_j`             :math:`D - \|(s - n\mu/2)_+\|^2
                                                                     /(\lambda n^2) - \mu`
     ==================  ==========================================  =====================================
 
-    mu is the multiplier of 1'c = 1, of any sign. At the optimum r = v - X c.
+    mu is the multiplier of :math:`1'c = 1`, of any sign. At the optimum :math:`r = v - X c`.
 
     Statement: the second line and its dual have one value. Let :math:`\tilde G = \tfrac1n X'X` be invertible,
     the weights free and lambda = 0. Then :math:`c = \tilde G^{-1} \tilde g` with
@@ -85,7 +85,7 @@ def functional_strategy(
         What X holds: values on the points that trained x_j, as in the paper; values of x_j trained without
         the point (with the same level), in closed form; or values on held-out points.
     filter : function of (eigenvalues, level) -> g, default tikhonov
-        Or `cut_off`, `landweber`, `iterated_tikhonov(2)`: b_j = U diag(g) U'v.
+        Or `cut_off`, `landweber`, `iterated_tikhonov(2)`: :math:`b_j = U \operatorname{diag}(g) U'v`.
     intercept : "none", "mean" or "column", default "none"
         "mean" subtracts the mean from v and adds it to the predictions; "column" appends a constant column
         to X, whose weight is free and without ridge.

@@ -48,7 +48,7 @@ class DirectSolution(ko.Solution):
 @parameters_of(ko.Formulation)
 @dataclass(frozen=True, eq=False, repr=False)
 class Strategy(ko.Formulation):
-    """The formulation of `functional_strategy`, with its first stage.
+    r"""The formulation of `functional_strategy`, with its first stage.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Strategy(ko.Formulation):
     stage : Combination
         The second stage in numbers.
     offset : float
-        The intercept is offset - means'c.
+        The intercept is :math:`\mathrm{offset} - \mathrm{means}'c`.
     means : array of shape (M,)
         Of the columns, where they are centred.
     """

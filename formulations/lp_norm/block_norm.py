@@ -43,7 +43,7 @@ def block_norm(
 
     or with :math:`\tfrac12 \sum_m \|w_m\|^r` for `squared=False`, at r = 1 the group lasso.
 
-    Dual: over alpha in the domain of :math:`\ell` and, with an intercept, 1'alpha = 0,
+    Dual: over alpha in the domain of :math:`\ell` and, with an intercept, :math:`1'\alpha = 0`,
 
     .. math::
 
@@ -55,7 +55,7 @@ def block_norm(
     the constraints :math:`\sqrt{s_m} \le \tfrac12` and no last term.
 
     Statement: the two have one value. For r <= 2 it is also the value of `primal` with the same loss at
-    p = r / (2 - r), which means r = 2 p / (p + 1). For r > 2 it is the value of
+    :math:`p = r / (2 - r)`, which means :math:`r = 2 p / (p + 1)`. For r > 2 it is the value of
 
     .. math::
 

@@ -44,7 +44,7 @@ def elastic_net(
 
     For l2 = 0, the group lasso, its last term is :math:`\tfrac{\lambda_1^2}{2} \sum_m \theta_m`.
 
-    Dual: over alpha in the domain of :math:`\ell` and, with an intercept, 1'alpha = 0,
+    Dual: over alpha in the domain of :math:`\ell` and, with an intercept, :math:`1'\alpha = 0`,
 
     .. math::
 

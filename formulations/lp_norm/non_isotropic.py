@@ -37,7 +37,7 @@ def non_isotropic(
 
         \min_{\theta \ge 0,\ \theta'E\theta \le 1}\ \mathrm{risk}\Big(\sum_m \theta_m K_m\Big)
 
-    Dual: over v and over alpha in the domain of :math:`\ell` and, with an intercept, 1'alpha = 0,
+    Dual: over v and over alpha in the domain of :math:`\ell` and, with an intercept, :math:`1'\alpha = 0`,
 
     .. math::
 

@@ -39,8 +39,9 @@ def one_class(
         \min\ \frac{1}{\nu n} \sum_i (\varrho - f_i)_+ - \varrho
         + \tfrac12 \sum_m \frac{\|w_m\|^2}{\theta_m}
 
-    over w, rho and :math:`\theta \ge 0, \|\theta\|_p \le 1`, with f = sum_m L_m w_m and no intercept. In the
-    nu form theta is eliminated: the last sum is :math:`\|(\|w_1\|, \dots, \|w_M\|)\|_r^2`, r = 2 p / (p + 1).
+    over w, rho and :math:`\theta \ge 0, \|\theta\|_p \le 1`, with :math:`f = \sum_m L_m w_m` and no
+    intercept. In the nu form theta is eliminated: the last sum is :math:`\|(\|w_1\|, \dots, \|w_M\|)\|_r^2`,
+    :math:`r = 2 p / (p + 1)`.
 
     Dual: with :math:`s_m = \alpha'K_m\alpha` and :math:`1/p + 1/q = 1`,
 

@@ -36,7 +36,7 @@ def primal(
 
     with C inside the loss V.
 
-    Dual: over alpha in the domain of :math:`\ell` and, with an intercept, 1'alpha = 0,
+    Dual: over alpha in the domain of :math:`\ell` and, with an intercept, :math:`1'\alpha = 0`,
 
     .. math::
 

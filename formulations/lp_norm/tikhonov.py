@@ -54,7 +54,7 @@ def tikhonov(
 
         \min_{\theta \ge 0}\ \mathrm{risk}\Big(\sum_m \theta_m K_m\Big) + \mu \|\theta\|_p^2
 
-    Dual: over alpha in the domain of :math:`\ell` and, with an intercept, 1'alpha = 0,
+    Dual: over alpha in the domain of :math:`\ell` and, with an intercept, :math:`1'\alpha = 0`,
 
     .. math::
 

@@ -61,9 +61,9 @@ def restricted_spectral(
     Returns
     -------
     Formulation
-        claim "equal"; the weights w, of shape (m N,), are the machine's weights: w_ij = mu_ij / gamma_i for
-        the eigenvector v_ij, which is mu_j for m = 1. They give gamma_i, which is proportional to
-        :math:`\sum_j w_{ij} (v_{ij}'\alpha)^2`.
+        claim "equal"; the weights w, of shape (m N,), are the machine's weights:
+        :math:`w_{ij} = \mu_{ij} / \gamma_i` for the eigenvector v_ij, which is mu_j for m = 1. They give
+        gamma_i, which is proportional to :math:`\sum_j w_{ij} (v_{ij}'\alpha)^2`.
 
     References
     ----------

@@ -39,8 +39,8 @@ def single_kernel(
         \quad\text{s.t.}\quad
         \begin{bmatrix} \rho \sum_i U_i - \sigma I & z \\ z' & 2 \end{bmatrix} \succeq 0
 
-    and 1'alpha = 0 where there is an intercept. z is alpha with zeros at the unlabelled points. sigma is 0
-    where the trace is free. The conjugate L* is 0 where all :math:`|U_{jk}| \le 1`, 0 where
+    and :math:`1'\alpha = 0` where there is an intercept. z is alpha with zeros at the unlabelled points.
+    sigma is 0 where the trace is free. The conjugate L* is 0 where all :math:`|U_{jk}| \le 1`, 0 where
     :math:`\|U\|_F \le 1`, or :math:`\tfrac14 \|U\|_F^2`.
 
     Statement: the two have one value, and the machine is f = K alpha + b. With the squared Frobenius norm

@@ -24,8 +24,8 @@ def spectral_extension(
         k(x)' = s(x)' V \operatorname{diag}(\mu_j / \lambda_j) V', \qquad s(x) = (S(x, x_1), \dots, S(x, x_N))
 
     over the eigenvalues :math:`\lambda_j \neq 0` of S. At the N points themselves k(x) is a row of
-    :math:`K = V \operatorname{diag}(\mu) V'`, provided that mu_j = 0 wherever lambda_j = 0. "denoise" and
-    "flip" are repairs of `kernelopt.repair`, which leave what s(x) has in the null space of S.
+    :math:`K = V \operatorname{diag}(\mu) V'`, provided that :math:`\mu_j = 0` wherever :math:`\lambda_j = 0`.
+    "denoise" and "flip" are repairs of `kernelopt.repair`, which leave what s(x) has in the null space of S.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ def spectral_extension(
 
     Notes
     -----
-    Where |lambda_j| is small, mu_j / lambda_j enlarges the noise in s(x). The kernel among new points
-    need not be positive semidefinite.
+    Where :math:`|\lambda_j|` is small, :math:`\mu_j / \lambda_j` enlarges the noise in s(x). The kernel among
+    new points need not be positive semidefinite.
 
     Examples
     --------

@@ -39,7 +39,7 @@ def denoise(similarities: ko.Grams | ArrayLike) -> Array:
 
 @parameters_of(denoise)
 def flip(similarities: ko.Grams | ArrayLike) -> Array:
-    r"""The square root of S'S: :math:`\lambda_j \to |\lambda_j|`.
+    r"""The square root of :math:`S'S`: :math:`\lambda_j \to |\lambda_j|`.
 
     Parameters
     ----------

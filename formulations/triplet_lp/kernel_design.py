@@ -39,9 +39,10 @@ def kernel_design(
         |z_p| \le \gamma_1
 
     with :math:`z_p = \sum_t u_t d_{tp} + \sum_i v_i K_p(i, i) + \sum_{i<j} w_{ij} K_p(i, j) - \gamma_2 q_p`.
-    Here d_tp is :math:`K_p(i, j) - K_p(i, k)` for the triplet t = (i, j, k), and q_p the trace of K_p over S.
-    For cone="nonnegative" there are no v and w, and the positive part of z_p takes the place of |z_p|. For
-    cone="psd" the sums over v and w are <Z, K_p> for a matrix Z >> 0.
+    Here :math:`d_{tp}` is :math:`K_p(i, j) - K_p(i, k)` for the triplet t = (i, j, k), and :math:`q_p` the
+    trace of K_p over S. For cone="nonnegative" there are no v and w, and the positive part of :math:`z_p`
+    takes the place of :math:`|z_p|`. For cone="psd" the sums over v and w are :math:`\langle Z, K_p \rangle`
+    for a matrix :math:`Z \succeq 0`.
 
     Statement: the two have one value, between 0 and rho T. alpha = 0 is optimal exactly for
     gamma1 >= `gamma1_max`.

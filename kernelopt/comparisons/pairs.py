@@ -58,17 +58,20 @@ than to 0 (row 1), 2 is closer to 0 than to 1 (row 2)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparisons:
-    """Comparisons and their graph; made by `comparisons`.
+    r"""Comparisons and their graph; made by `comparisons`.
 
-    A symmetric similarity s respects (i, j, k) if s_ij > s_ik. A triplet is therefore an arc {i, k} -> {i,
-    j}, **from the less similar pair to the more similar one**. Some s respects all triplets if and only if
-    the graph has no cycle: take for s the positions of the pairs in a topological order.
+    A symmetric similarity s respects (i, j, k) if :math:`s_{ij} > s_{ik}`. A triplet is therefore an arc
+    :math:`\{i, k\} \to \{i, j\}`, **from the less similar pair to the more similar one**. Some s respects all
+    triplets if and only if the graph has no cycle: take for s the positions of the pairs in a topological
+    order.
 
     Attributes
     ----------
     triplets : integer array of shape (T, 3), read-only
 
-    Notes ----- Without duplicates, at most one triplet joins two pairs in each direction. With P pairs and T
+    Notes
+    -----
+    Without duplicates, at most one triplet joins two pairs in each direction. With P pairs and T
     triplets, `redundant` and `feedback` need up to P^2 / 2 and P^2 bits of memory, where P counts the pairs
     of the largest part, and of the largest group of pairs with contradictions. T = 20 000 takes about a
     second, and a few seconds if all cycles are long; `consistent` takes linear time. The results depend on

@@ -55,8 +55,8 @@ def dualize(problem: cp.Problem) -> Dual:
     -----
     The two values are equal where the primal has a strictly feasible point. Without one the dual may be below
     the primal, and neither solvers nor `check` can tell. Weights that constraints without parameters force to
-    zero by their signs, as a'x <= 0 with a, x >= 0, are stated to be zero: otherwise the multipliers of these
-    constraints may have to be as large as 1 / a_j.
+    zero by their signs, as :math:`a'x \le 0` with :math:`a, x \ge 0`, are stated to be
+    zero: otherwise the multipliers of these constraints may have to be as large as 1 / a_j.
 
     References
     ----------

@@ -67,20 +67,21 @@ class KKT:
 
 
 def kkt_table(solution: Any, problem: cp.Problem | None = None) -> KKT:
-    """The conditions of Karush, Kuhn and Tucker at a solution, each with its measured residual.
+    r"""The conditions of Karush, Kuhn and Tucker at a solution, each with its measured residual.
 
     The point and alpha are those of the solution's certificate. The other multipliers are the best ones for
     that alpha: they maximise the dual function with alpha fixed. The conditions are
 
     * primal feasibility: the violation of every constraint and of every sign of a variable,
-    * dual feasibility: the violation of the domain of the conjugate of every loss, with 1'alpha = 0 ("bias"),
-      and of the dual cones,
+    * dual feasibility: the violation of the domain of the conjugate of every loss, with
+      :math:`1'\alpha = 0` ("bias"), and of the dual cones,
     * stationarity: the distance of the gradient of the Lagrangian by a variable from the cone in which it
       must be, zero for a free variable, non-negative for one with x >= 0,
-    * complementarity: <multiplier, slack> of a constraint, a bound or an equation x = 0 that signs imply, and
-      <gradient, x> of a variable with a sign,
-    * subgradient: u g(a) + cost - <y, a> of every term u g(a), which vanishes where y / u is a subgradient of
-      g at a, by Fenchel and Young's equality; the value of a risk is the one of the certificate's machine,
+    * complementarity: the inner product of multiplier and slack of a constraint, a bound or an equation x = 0
+      that signs imply, and of gradient and x of a variable with a sign,
+    * subgradient: :math:`u\, g(a) + \mathrm{cost} - \langle y, a \rangle` of every term u g(a), which
+      vanishes where y / u is a subgradient of g at a, by Fenchel and Young's equality; the value of a risk is
+      the one of the certificate's machine,
     * the gap: the objective less the dual function. Where the gradient vanishes it is the sum of the products
       and the terms.
 
@@ -109,7 +110,7 @@ def kkt_table(solution: Any, problem: cp.Problem | None = None) -> KKT:
     -----
     The last column is the residual relative to the size of the terms: the larger side of a constraint, the
     largest term of a gradient, and for products the value of the objective. Multipliers of the atoms
-    of the problem are named as in `dualize`: "forms" is s >= (alpha'K_m alpha)_m.
+    of the problem are named as in `dualize`: "forms" is :math:`s \ge (\alpha'K_m\alpha)_m`.
 
     Examples
     --------

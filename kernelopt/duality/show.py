@@ -17,14 +17,14 @@ from kernelopt.validation import shown
 
 
 def show(problem: cp.Problem, dual: cp.Problem | None = None) -> Shown:
-    """A problem beside its dual, with every multiplier next to its constraint.
+    r"""A problem beside its dual, with every multiplier next to its constraint.
 
-    A risk is written as its primal problem, min 1/2 f'K^+ f + loss(z) with z == f + b, whose multiplier is
-    alpha. Data have names: K_m for Gram matrices, y for labels, S0, S1, ... for similarities, t for traces.
-    Others have that of their `cp.Constant`, or a letter from where they stand: A1 and a1 for factors, c for
-    the costs, B1 and b1 for what is added. A line for each gives its shape and its constraint. The name at
-    the right of a constraint is that of its multiplier, and beside a constraint of the dual that of a primal
-    variable, or else the label.
+    A risk is written as its primal problem, :math:`\min \tfrac12 f'K^+ f + \mathrm{loss}(z)` with z == f + b,
+    whose multiplier is alpha. Data have names: K_m for Gram matrices, y for labels, S0, S1, ... for
+    similarities, t for traces. Others have that of their `cp.Constant`, or a letter from where they stand: A1
+    and a1 for factors, c for the costs, B1 and b1 for what is added. A line for each gives its shape and its
+    constraint. The name at the right of a constraint is that of its multiplier, and beside a constraint of
+    the dual that of a primal variable, or else the label.
 
     Parameters
     ----------

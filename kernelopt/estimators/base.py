@@ -57,7 +57,7 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         samples are strings, these are kernels of strings, such as
         ``[kernelopt.spectrum(2), kernelopt.spectrum(3)]``. "precomputed" says that X is a kernel matrix, or
         several, and no points; without it a stack, a list and a dict of matrices are taken for kernels too.
-        Where X is sparse, kernels are functions of x'z or \|x - z\|^2, and must be given.
+        Where X is sparse, kernels are functions of :math:`x'z` or :math:`\|x - z\|^2`, and must be given.
     normalize : "multiplicative", "spherical", "trace" or "none", default "multiplicative"
         How kernels are brought to one scale, as in `Grams.normalize`. The constants of the training
         samples hold for new samples too.

@@ -57,7 +57,8 @@ class SimilarityClassifier(MachineClassifier, KernelEstimator):
     kernel_ : array of shape (n, n)
         The learned kernel on the training samples.
     dual_coef_ : array of shape (1, n)
-        The coefficients of the similarities: f(x) = sum_i dual_coef_i s(x, x_i) + `intercept_`.
+        The coefficients of the similarities:
+        :math:`f(x) = \sum_i \mathrm{dual\_coef}_i\, s(x, x_i) + \mathrm{intercept}`.
     intercept_, certificate_, dual_gap_, n_iter_, history_, solution_, n_features_in_
         As for `MKLClassifier`.
 

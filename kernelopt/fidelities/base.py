@@ -91,7 +91,7 @@ class Radial(Protocol):
     """What a fidelity states that is a function h of the Frobenius norm of D alone."""
 
     def scale(self, lengths: Array) -> Array:
-        r"""Return s(d) = d / h'(d) at lengths d > 0, shape (k,): positive, and not decreasing in d.
+        r"""Return :math:`s(d) = d / h'(d)` at lengths d > 0, shape (k,): positive, and not decreasing in d.
 
         With it :math:`L(X) \le L(D) + (\|X\|^2 - \|D\|^2) / 2s(\|D\|)` for all X and D.
         """

@@ -21,7 +21,9 @@ SPACING = np.finfo(float).eps  # of the doubles above one
 
 @dataclass(frozen=True)
 class l1(Fidelity):
-    r"""The sum of absolute values, :math:`L(D) = \sum_{ij} |D_{ij}|`.
+    r"""The sum of absolute values.
+
+    .. math:: L(D) = \sum_{ij} |D_{ij}|
 
     Its conjugate is 0 where all :math:`|U_{ij}| \le 1`, and infinite elsewhere.
 
@@ -84,7 +86,9 @@ class l1(Fidelity):
 
 @dataclass(frozen=True)
 class frobenius(Fidelity):
-    r"""The Frobenius norm, :math:`L(D) = \|D\|_F`.
+    r"""The Frobenius norm.
+
+    .. math:: L(D) = \|D\|_F = \Big(\sum_{ij} D_{ij}^2\Big)^{1/2}
 
     Its conjugate is 0 where :math:`\|U\|_F \le 1`, and infinite elsewhere.
 
@@ -129,7 +133,9 @@ class frobenius(Fidelity):
 
 @dataclass(frozen=True)
 class squared_frobenius(Fidelity):
-    r"""The square of the Frobenius norm, :math:`L(D) = \|D\|_F^2`, with :math:`L^*(U) = \tfrac14 \|U\|_F^2`.
+    r"""The square of the Frobenius norm.
+
+    .. math:: L(D) = \|D\|_F^2, \qquad L^*(U) = \tfrac14 \|U\|_F^2
 
     Examples
     --------

@@ -284,7 +284,7 @@ class Grams:
 
     @property
     def traces(self) -> Array:
-        """The traces r_i = tr K_i over all N points, shape (m,)."""
+        r"""The traces :math:`r_i = \mathrm{tr}\, K_i` over all N points, shape (m,)."""
         return np.asarray(self.diagonals.sum(axis=1))
 
     @property

@@ -32,7 +32,7 @@ ESTIMATED = "The smallest eigenvalues are estimates from above, by the method of
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KernelReport:
-    """The health of m kernel matrices on N points: numbers for each, and their alignments.
+    r"""The health of m kernel matrices on N points: numbers for each, and their alignments.
 
     Numbers describe the symmetric part (K + K') / 2. They are NaN where the matrix has entries that are
     not finite.
@@ -47,18 +47,20 @@ class KernelReport:
     first_missing : tuple of m pairs of int, or None
         The row and the column of the first of them.
     asymmetry : array of shape (m,)
-        max |K_ij - K_ji| / max |K_ij|.
+        :math:`\max |K_{ij} - K_{ji}| \,/ \max |K_{ij}|`.
     smallest : array of shape (m,)
         The smallest eigenvalue, relative to the largest absolute one.
     estimated : bool
         Whether `smallest` is an estimate from above, for more than 2000 points.
     effective_rank : array of shape (m,)
-        (sum |lambda|)^2 / sum lambda^2 over the eigenvalues, which is (tr K)^2 / |K|_F^2 for a semidefinite
-        K. It lies between 1 and the rank, and is the rank where all eigenvalues that are not zero have one
+        :math:`(\sum |\lambda|)^2 / \sum \lambda^2` over the eigenvalues, which is
+        :math:`(\mathrm{tr}\, K)^2 / \|K\|_F^2` for a semidefinite K. It lies between 1 and
+        the rank, and is the rank where all eigenvalues that are not zero have one
         absolute value. That of the zero matrix is 0. For more than 2000 points it is NaN where K is found to
         be indefinite.
     scale : array of shape (m,)
-        tr K / N - 1'K1 / N^2, the variance of the features, by which ``normalize("multiplicative")`` divides.
+        :math:`\mathrm{tr}\, K / N - 1'K1 / N^2`, the variance of the features, by which
+        ``normalize("multiplicative")`` divides.
     trace : array of shape (m,)
     alignment : array of shape (m,), or None
         The centred alignment with the target, if there is one.
@@ -171,8 +173,8 @@ def kernel_report(grams: Grams | ArrayLike, y: ArrayLike | None = None) -> Kerne
     .. math:: A(K, L) = \frac{\langle K_c, L_c \rangle_F}{\|K_c\|_F \, \|L_c\|_F}, \qquad K_c = H K H, \quad
               H = I - \tfrac1N 1 1'
 
-    is the centred alignment [1]_ of two kernels, and with L = yy' of a kernel and the target. Nothing is
-    changed; `repair` makes indefinite matrices semidefinite.
+    is the centred alignment [1]_ of two kernels, and with :math:`L = yy'` of a kernel and the target.
+    Nothing is changed; `repair` makes indefinite matrices semidefinite.
 
     Parameters
     ----------

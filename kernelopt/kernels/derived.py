@@ -28,7 +28,9 @@ def check_inner(kernel: object) -> None:
 
 @dataclass(frozen=True)
 class normalized(Kernel):
-    """A kernel scaled to unit diagonal, k(x, z) / sqrt(k(x, x) k(z, z)). New points are scaled likewise.
+    r"""A kernel scaled to unit diagonal, also at new points.
+
+    .. math:: \frac{k(x, z)}{\sqrt{k(x, x)\, k(z, z)}}
 
     Parameters
     ----------
@@ -81,7 +83,7 @@ class normalized(Kernel):
 
 @dataclass(frozen=True)
 class on_columns(Kernel):
-    """A kernel of some columns (an integer >= 0, or several) of the points, k(x[columns], z[columns]).
+    """A kernel of some columns of the points, k(x[columns], z[columns]).
 
     Parameters
     ----------

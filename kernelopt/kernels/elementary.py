@@ -41,7 +41,9 @@ class _Radial(Kernel):
 
 @dataclass(frozen=True)
 class gaussian(_Radial):
-    r"""The Gaussian kernel, :math:`k(x, z) = \exp(-\|x - z\|^2 / (2\, width^2))`, width > 0 in units of x.
+    r"""The Gaussian kernel, a function of the Euclidean distance.
+
+    .. math:: k(x, z) = \exp\Big(-\frac{\|x - z\|^2}{2\, \mathrm{width}^2}\Big)
 
     Parameters
     ----------
@@ -64,7 +66,9 @@ class gaussian(_Radial):
 
 @dataclass(frozen=True)
 class laplacian(_Radial):
-    r"""The Laplacian kernel, :math:`k(x, z) = \exp(-\|x - z\|_1 / width)`, width > 0 in units of x.
+    r"""The Laplacian kernel, a function of the sum of the absolute differences.
+
+    .. math:: k(x, z) = \exp\Big(-\frac{\|x - z\|_1}{\mathrm{width}}\Big)
 
     Parameters
     ----------
@@ -81,10 +85,12 @@ class laplacian(_Radial):
 
 @dataclass(frozen=True)
 class polynomial(Kernel):
-    """The polynomial kernel, k(x, z) = (x'z + offset)^degree, with a degree >= 1 and an offset >= 0.
+    r"""The polynomial kernel, a power of the inner product plus an offset.
 
-    Its rank is at most the number of monomials: comb(d + degree, degree), or
-    comb(d + degree - 1, degree) where the offset is zero.
+    .. math:: k(x, z) = (x'z + \mathrm{offset})^{\mathrm{degree}}
+
+    Its rank is at most the number of monomials: :math:`\binom{d + degree}{degree}`,
+    or :math:`\binom{d + degree - 1}{degree}` where the offset is zero.
 
     Parameters
     ----------
@@ -121,7 +127,7 @@ class polynomial(Kernel):
 
 @dataclass(frozen=True)
 class linear(polynomial):
-    """The linear kernel, k(x, z) = x'z, of rank at most d."""
+    """The linear kernel, which is the inner product x'z of two points; its rank is at most d."""
 
     degree: int = field(default=1, init=False, repr=False)
     offset: float = field(default=0.0, init=False, repr=False)

@@ -15,7 +15,7 @@ Metric = Literal["sqeuclidean", "cityblock"]
 
 @dataclass(frozen=True)
 class Profile:
-    r"""A kernel k(x, z) = f(d(x, z)) for two points, and k(x, x) = own for a point and itself.
+    r"""A kernel :math:`k(x, z) = f(d(x, z))` for two points, and :math:`k(x, x) = own` for a point itself.
 
     Parameters
     ----------

@@ -102,8 +102,9 @@ class weighted_degree(Kernel):
                   \, [x_{i..i+k-1} = z_{j..j+k-1}], \qquad \beta_k = \frac{2 (d - k + 1)}{d (d + 1)}
 
     The positions i and j run from 1 to L - k + 1 for strings of L letters. The bracket is one where the two
-    substrings are equal, and zero otherwise. S is `shift`, with the weights t_0 = 1 and t_s = 1 / (2 (s + 1))
-    for s >= 1. The weights beta_k of the degrees add up to one. Degrees above L add nothing.
+    substrings are equal, and zero otherwise. S is `shift`, with the weights :math:`t_0 = 1` and
+    :math:`t_s = 1 / (2 (s + 1))` for s >= 1. The weights :math:`\beta_k` of the degrees add up to one.
+    Degrees above L add nothing.
 
     Parameters
     ----------
@@ -120,11 +121,12 @@ class weighted_degree(Kernel):
     :math:`S(i) = S` of it: s = 0 counts twice with the weight 1/2, and a shift by s counts once in each
     direction.
 
-    The kernel is positive semidefinite for every shift. For a substring u let a_u(x) be the vector of zeros
-    and ones that says where u stands in x. Then k(x, z) is a sum of terms beta_k a_u(x)' T a_u(z) with the
-    Toeplitz matrix T of the entries t_0, ..., t_S, and zeros beyond. So it is enough that T is positive
-    semidefinite, and for that, that its symbol t_0 + 2 sum_{s=1}^{S} t_s cos(s phi) is non-negative. By the
-    inequality of [3]_ the symbol is at least 1/2. Shifts S(i) that differ between positions have no such
+    The kernel is positive semidefinite for every shift. For a substring u let :math:`a_u(x)` be the
+    vector of zeros and ones that says where u stands in x. Then k(x, z) is a sum of terms
+    :math:`\beta_k\, a_u(x)' T a_u(z)` with the Toeplitz matrix T of the entries :math:`t_0, \dots, t_S`, and
+    zeros beyond. So it is enough that T is positive semidefinite, and for that, that its symbol
+    :math:`t_0 + 2 \sum_{s=1}^{S} t_s \cos(s \varphi)` is non-negative. By the inequality of [3]_ the symbol
+    is at least 1/2. Shifts S(i) that differ between positions have no such
     proof, and are not offered.
 
     The cost grows with d (2 shift + 1), and with the number of pairs of equal substrings.
@@ -136,7 +138,7 @@ class weighted_degree(Kernel):
     .. [2] Rätsch, Sonnenburg, Schölkopf, RASE: recognition of alternatively spliced exons in C. elegans,
        Bioinformatics 21 (2005), i369-i377.
     .. [3] Rogosinski, Szegő, Über die Abschnitte von Potenzreihen, die in einem Kreise beschränkt bleiben,
-       Mathematische Zeitschrift 28 (1928): 1/2 + sum_{s=1}^{n} cos(s phi) / (s + 1) >= 0.
+       Mathematische Zeitschrift 28 (1928): :math:`\tfrac12 + \sum_{s=1}^{n} \cos(s \varphi) / (s + 1) \ge 0`.
 
     Examples
     --------

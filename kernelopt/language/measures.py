@@ -18,7 +18,9 @@ from kernelopt.validation import as_indices, as_targets
 
 
 def trace(K: Any) -> cp.Expression:
-    """The trace over all N points. For a combination it is r'mu with r_i = tr K_i, which needs m numbers.
+    r"""The trace over all N points.
+
+    For a combination it is :math:`r'\mu` with :math:`r_i = \mathrm{tr}\, K_i`, and needs m numbers.
 
     Parameters
     ----------
@@ -81,7 +83,7 @@ def entries(K: Any, rows: ArrayLike, columns: ArrayLike) -> cp.Expression:
 
 
 def alignment(K: Any, y: ArrayLike) -> cp.Expression:
-    """The inner product <K, yy'> = y'Ky over the labelled points, q'mu for a combination.
+    r"""The inner product :math:`\langle K, yy' \rangle = y'Ky` over the labelled points.
 
     Parameters
     ----------
@@ -92,6 +94,7 @@ def alignment(K: Any, y: ArrayLike) -> cp.Expression:
 
     Notes
     -----
+    For a combination it is :math:`q'\mu` with :math:`q_i = y'K_iy`, and needs m numbers.
     Divided by n and `frobenius(K)` it is the alignment of K with the labels [1]_.
 
     References
@@ -128,7 +131,9 @@ class FrobeniusNorm(Wrap):  # type: ignore[misc]
 
 
 def frobenius(K: Any) -> cp.Expression:
-    """The Frobenius norm, |R mu| for a combination, R'R = S with S_ij = <K_i, K_j>.
+    r"""The Frobenius norm :math:`\|K\|_F`.
+
+    For a combination it is :math:`\|R \mu\|` with :math:`R'R = S, \ S_{ij} = \langle K_i, K_j \rangle`.
 
     Parameters
     ----------

@@ -111,10 +111,10 @@ class Risk(ValuedWrap):
         self._known = None
 
     def at(self, alpha: Array, scales: Array | None = None) -> Machine:
-        """Return the machine of a given alpha at the current kernel, with the best intercept.
+        r"""Return the machine of a given alpha at the current kernel, with the best intercept.
 
-        Several kernels under a norm other than 2 also need scales (m,): f = sum_i scales_i K_i alpha + b. If
-        they are missing, a machine is trained.
+        Several kernels under a norm other than 2 also need scales (m,):
+        :math:`f = \sum_i \mathrm{scales}_i K_i \alpha + b`. If they are missing, a machine is trained.
         """
         learner = self.learner
         if self._key() is None:
@@ -126,10 +126,11 @@ class Risk(ValuedWrap):
         return learner.at(on_labelled(learner.kernels, learner.n), alpha, scales)
 
     def gradient(self) -> Array | list[Array]:
-        """Return the derivative at the current kernel: for a combination -1/2 (alpha'K_i alpha)_i.
+        r"""Return the derivative at the current kernel.
 
-        For any other kernel it is the matrix -1/2 alpha alpha' of shape (n, n). For several kernels it is a
-        list. If `norm` is not 2, each member is multiplied by the scale s of its part f_i = s K_i alpha.
+        For a combination it is :math:`(-\tfrac12 \alpha'K_i\alpha)_i`, shape (m,), and for any other kernel
+        the matrix :math:`-\tfrac12 \alpha\alpha'` of shape (n, n). For several kernels it is a list. If
+        `norm` is not 2, each member is multiplied by the scale s of its part :math:`f_i = s K_i \alpha`.
         """
         machine = self.oracle()
         scales = machine.scales if self.learner.norm != 2 else np.ones(len(self.learner.kernels))

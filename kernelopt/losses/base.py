@@ -36,11 +36,11 @@ OF_THE_CURVE = ("responder", "dual_value", "dual_gradient", "dual_expression")  
 
 
 class Loss(ABC):
-    """A convex loss V(t, y), summed over the samples with its weights.
+    r"""A convex loss V(t, y), summed over the samples with its weights.
 
     A loss is described by its conjugate. With the signed dual variable a,
 
-        sum_i V(t_i, y_i) = max_a  l(a) - a't,        l(a) = -sum_i V*(-a_i, y_i),
+    .. math:: \sum_i V(t_i, y_i) = \max_a\ \ell(a) - a't, \qquad \ell(a) = -\sum_i V^*(-a_i, y_i),
 
     and the maximiser a(t) is minus the derivative of the loss. A subclass defines `expression` and `curve`.
     If its dual is not piecewise quadratic, it has `quadratic = False` and also defines `responder`,
@@ -129,7 +129,7 @@ class Loss(ABC):
         return None
 
     def responder(self, y: Array) -> Callable[[Array], Array]:
-        """Return the function t -> a(t) = argmax_a l(a) - a't, minus the derivative of the loss."""
+        r"""Return the function :math:`t \mapsto \arg\max_a \ell(a) - a't`, minus the loss's derivative."""
         return self.curve(y).responder()
 
     def response(self, t: Array, y: Array) -> Array:
@@ -191,8 +191,9 @@ class Loss(ABC):
         return np.asarray(linear - curvature * alpha - l1 * np.sign(alpha))
 
     def concavity(self, y: Array) -> Array:
-        """Return numbers nu >= 0, shape (n,), for which l(a) + 1/2 sum_i nu_i a_i^2 is still concave.
+        r"""Return numbers nu >= 0, shape (n,), by which the dual is strongly concave.
 
+        The function :math:`\ell(a) + \tfrac12 \sum_i \nu_i a_i^2` is still concave.
         They are zero for a loss that does not know them, and for one with a corner.
         """
         return self.curve(y).curvature if self.quadratic else np.zeros(y.size)
@@ -204,7 +205,7 @@ class Loss(ABC):
     def dual_perspective(
         self, alpha: cp.Expression, y: Array, weight: cp.Expression | None = None
     ) -> tuple[cp.Expression, list[cp.Constraint]] | None:
-        """Return w l(alpha / w) as a concave expression of alpha and w together, and its domain.
+        r"""Return :math:`w\, \ell(\alpha / w)` as a concave expression of alpha and w, and its domain.
 
         None where it is not known. A parameter C stays a parameter; `weight` None stands for one.
         """
@@ -244,7 +245,7 @@ class Loss(ABC):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WeightedLoss(Loss):
-    """A loss sum_i C_i v(t_i, y_i) with weights C, which are checked.
+    r"""A loss :math:`\sum_i C_i v(t_i, y_i)` with weights C, which are checked.
 
     Parameters
     ----------

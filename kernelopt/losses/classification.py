@@ -27,9 +27,11 @@ def signed_box(y: Array, curvature: float | Array, C: float | Array) -> Curve:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class hinge(WeightedLoss):
-    """The hinge loss of the 1-norm soft margin, sum_i C_i (1 - y_i t_i)_+.
+    r"""The hinge loss of the 1-norm soft margin.
 
-    Its dual is l(a) = y'a on 0 <= y_i a_i <= C_i.
+    .. math:: \sum_i C_i (1 - y_i t_i)_+, \qquad \ell(a) = y'a \ \text{ on } \ 0 \le y_i a_i \le C_i
+
+    for predictions t and labels y; l is the dual of the loss, as in `Loss`.
 
     Parameters
     ----------
@@ -53,9 +55,12 @@ class hinge(WeightedLoss):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class squared_hinge(WeightedLoss):
-    """The squared hinge loss of the 2-norm soft margin, sum_i C_i/2 (1 - y_i t_i)_+^2.
+    r"""The squared hinge loss of the 2-norm soft margin.
 
-    Its dual is l(a) = y'a - sum_i a_i^2 / (2 C_i) on 0 <= y_i a_i.
+    .. math:: \sum_i \tfrac12 C_i (1 - y_i t_i)_+^2, \qquad
+        \ell(a) = y'a - \sum_i \tfrac{a_i^2}{2 C_i} \ \text{ on } \ 0 \le y_i a_i
+
+    for predictions t and labels y; l is the dual of the loss, as in `Loss`.
 
     Parameters
     ----------
@@ -72,11 +77,13 @@ class squared_hinge(WeightedLoss):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class huberized_hinge(WeightedLoss):
-    """The hinge with a quadratic part, sum_i max_{0 <= a <= C_i} a (1 - y_i t_i) - tau/2 a^2.
+    r"""The hinge with a quadratic part, which a ridge of its dual makes.
 
-    It is zero for y_i t_i >= 1, quadratic over a length tau C_i, and then linear with slope C_i. Its dual is
-    l(a) = y'a - tau/2 a'a on 0 <= y_i a_i <= C_i. This is the general (C, tau) criterion of [1]_;
-    predictions use K and not K + tau I.
+    .. math:: \sum_i \max_{0 \le a \le C_i} a (1 - y_i t_i) - \tfrac\tau2 a^2, \qquad
+        \ell(a) = y'a - \tfrac\tau2 a'a \ \text{ on } \ 0 \le y_i a_i \le C_i
+
+    A term is zero for :math:`y_i t_i \ge 1`, quadratic over a length :math:`\tau C_i`, and then linear with
+    slope :math:`C_i`. This is the general (C, tau) criterion of [1]_; predictions use K and not K + tau I.
 
     Parameters
     ----------
@@ -111,9 +118,10 @@ class huberized_hinge(WeightedLoss):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class hard_margin(Loss):
-    """The hard margin: zero where y_i t_i >= 1 for all i, infinite elsewhere.
+    r"""The hard margin: zero where no sample misses the margin one, infinite elsewhere.
 
-    Its dual is l(a) = y'a on 0 <= y_i a_i.
+    The samples meet it where :math:`y_i t_i \ge 1`. The dual is :math:`\ell(a) = y'a` on
+    :math:`0 \le y_i a_i`.
     """
 
     def scaled(self, factor: float) -> Self:
@@ -150,10 +158,12 @@ class hard_margin(Loss):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class logistic(WeightedLoss):
-    """The logistic loss, sum_i C_i log(1 + exp(-y_i t_i)).
+    r"""The logistic loss, the negative logarithm of a likelihood of the labels.
 
-    Its dual is l(a) = sum_i C_i H(y_i a_i / C_i) on 0 <= y_i a_i <= C_i, with the entropy
-    H(v) = -v log v - (1 - v) log(1 - v).
+    .. math:: \sum_i C_i \log(1 + \exp(-y_i t_i)), \qquad
+        \ell(a) = \sum_i C_i H(y_i a_i / C_i) \ \text{ on } \ 0 \le y_i a_i \le C_i
+
+    with the entropy :math:`H(v) = -v \log v - (1 - v) \log(1 - v)`; l is the dual of the loss, as in `Loss`.
 
     Parameters
     ----------

@@ -27,7 +27,10 @@ class Steps(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """The dual of a loss, for each sample: linear * a - curvature/2 * a^2 - l1 * |a| on [lower, upper].
+    r"""The dual of a loss, a piecewise quadratic function of one number for each sample.
+
+    .. math:: \mathrm{linear}\, a - \tfrac12 \mathrm{curvature}\, a^2 - l_1 |a|
+        \quad\text{on}\quad [\mathrm{lower}, \mathrm{upper}]
 
     Parameters
     ----------
@@ -59,7 +62,7 @@ class Curve(NamedTuple):
         return np.asarray(inside & ((self.l1 == 0) | (np.abs(a) > width)))
 
     def responder(self) -> Callable[[Array], Array]:
-        """Return the function t -> argmax_a l(a) - a't."""
+        r"""Return the function :math:`t \mapsto \arg\max_a \ell(a) - a't`."""
         linear, curvature, l1, lower, upper = self
         curved, kinked, middle = curvature.any(), l1.any(), np.clip(0.0, lower, upper)
 

@@ -16,9 +16,11 @@ from kernelopt.validation import Array, positive
 
 @dataclass(frozen=True, eq=False, repr=False)
 class squared(WeightedLoss):
-    """The squared loss, sum_i C_i/2 (t_i - y_i)^2.
+    r"""The squared loss of kernel ridge regression.
 
-    Its dual is l(a) = y'a - sum_i a_i^2 / (2 C_i), without bounds.
+    .. math:: \sum_i \tfrac12 C_i (t_i - y_i)^2, \qquad \ell(a) = y'a - \sum_i \tfrac{a_i^2}{2 C_i}
+
+    for predictions t and targets y; l is the dual of the loss, as in `Loss`, and a has no bounds.
 
     Parameters
     ----------
@@ -42,9 +44,12 @@ class squared(WeightedLoss):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class epsilon_insensitive(WeightedLoss):
-    """The loss of support vector regression, sum_i C_i (|t_i - y_i| - eps)_+.
+    r"""The loss of support vector regression, which is zero in a tube around the targets.
 
-    Its dual is l(a) = y'a - eps |a|_1 on |a_i| <= C_i.
+    .. math:: \sum_i C_i (|t_i - y_i| - \varepsilon)_+, \qquad
+        \ell(a) = y'a - \varepsilon \|a\|_1 \ \text{ on } \ |a_i| \le C_i
+
+    for predictions t and targets y; l is the dual of the loss, as in `Loss`.
 
     Parameters
     ----------
@@ -75,9 +80,12 @@ class epsilon_insensitive(WeightedLoss):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class one_class(WeightedLoss):
-    """The loss of one-class learning, sum_i C_i (1 - t_i)_+, used without intercept.
+    r"""The loss of one-class learning, used without intercept.
 
-    Its dual is l(a) = 1'a on 0 <= a_i <= C_i. With an intercept the optimum would be b = 1 and f = 0.
+    .. math:: \sum_i C_i (1 - t_i)_+, \qquad \ell(a) = 1'a \ \text{ on } \ 0 \le a_i \le C_i
+
+    for predictions t; l is the dual of the loss, as in `Loss`. With an intercept the optimum would be b = 1
+    and f = 0.
 
     Parameters
     ----------

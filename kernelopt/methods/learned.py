@@ -21,7 +21,7 @@ AnyMachine = TypeVar("AnyMachine")
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One part of a learned machine: f = sum_m weights_m K_m c_m on all N points.
+    r"""One part of a learned machine, :math:`f = \sum_m \mathrm{weights}_m K_m c_m` on all N points.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """The machine of one risk at the solution, f = sum of its parts + intercept.
+    """The machine of one risk at the solution: f is the sum of its parts and the intercept.
 
     Parameters
     ----------

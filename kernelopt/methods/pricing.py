@@ -90,7 +90,7 @@ def price(solution: Solution, kernel: KernelFunction | Grams | ArrayLike) -> Pri
     r"""Bound by how much the optimum of a solved problem decreases if a kernel is added.
 
     With :math:`s_m = \alpha'K_m\alpha` at the dual variables of the solution or of the search, and with
-    1/p + 1/q = 1, the new optimum v' is at least
+    :math:`1/p + 1/q = 1`, the new optimum v' is at least
 
     .. math:: \ell(\alpha) - \tfrac12 \|(s_1, \dots, s_M, s_0)\|_q,
 

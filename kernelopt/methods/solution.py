@@ -122,7 +122,7 @@ class Solution(Solved):
 
     @property
     def margin(self) -> float:
-        """omega^(-1/2) with omega = 2 x risk: for a hard margin the geometric margin."""
+        r""":math:`\omega^{-1/2}` with omega = 2 x risk: for a hard margin the geometric margin."""
         values = [machine.value for machine in self.learned if np.isfinite(machine.value)]
         if len(values) != 1:
             raise InputError(f"margin needs a problem with one risk, got {len(values)}. Read `risk.value`.")

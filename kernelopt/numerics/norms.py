@@ -66,7 +66,7 @@ def length_of_positive(v: Array, p: float) -> float:
 
 
 def conjugate_exponent(p: float) -> float:
-    """Return q with 1/p + 1/q = 1, for p in [1, inf].
+    """Return q with :math:`1/p + 1/q = 1`, for p in [1, inf].
 
     Parameters
     ----------
@@ -91,9 +91,12 @@ def conjugate_exponent(p: float) -> float:
 
 
 def minimizing_weights(lengths: Array, p: float, floor: float = 0.0) -> Array:
-    """Return the minimiser of sum_m lengths_m^2 / theta_m over theta >= 0 with |theta|_p <= 1.
+    r"""Return the best weights in the unit l_p ball for given lengths of the parts.
 
-    It is theta_m proportional to lengths_m^(2 / (p + 1)), with |theta|_p = 1 up to rounding: [1]_, (17).
+    .. math:: \arg\min_{\theta \ge 0,\ \|\theta\|_p \le 1} \sum_m l_m^2 / \theta_m
+        \ \propto\ \big(l_m^{2 / (p + 1)}\big)_m
+
+    with :math:`\|\theta\|_p = 1` up to rounding: [1]_, (17).
     Where all lengths are zero every theta is a minimiser, and equal weights are returned.
 
     Parameters
@@ -123,11 +126,14 @@ def minimizing_weights(lengths: Array, p: float, floor: float = 0.0) -> Array:
 
 
 def on_simplex(values: Array, total: float | None, weights: Array | None = None) -> tuple[Array, float]:
-    """Return the projection of `values` on the simplex {x >= 0, r'x = total}, and its threshold theta.
+    r"""Return the projection of `values` on a simplex, and its threshold theta.
 
-    It is (values - theta r)_+, where theta solves r'(values - theta r)_+ = total; theta = 0 where total is
-    None. theta is found by sorting values / r (Held, Wolfe, Crowder, Math. Programming 6 (1974)). Differences
-    from the largest ratio are used, so that nothing cancels where all values are large.
+    .. math:: \arg\min_{x \ge 0,\ r'x = \mathrm{total}} \|x - v\|^2 = (v - \theta r)_+, \qquad
+        r'(v - \theta r)_+ = \mathrm{total}
+
+    for the values v; theta = 0 where total is None. theta is found by sorting values / r (Held, Wolfe,
+    Crowder, Math. Programming 6 (1974)). Differences from the largest ratio are used, so that nothing cancels
+    where all values are large.
 
     Parameters
     ----------

@@ -24,7 +24,10 @@ from kernelopt.validation import Array
 
 @dataclass(frozen=True, eq=False)
 class BallProblem:
-    r"""Minimise factor sum_k shares_k risk_k(K_theta) + prices'theta + offset over an l_p ball of weights.
+    r"""A sum of risks and a price of the weights, minimised over an l_p ball of weights.
+
+    .. math:: \min_\theta\ \mathrm{factor} \sum_k \mathrm{shares}_k\, \mathrm{risk}_k(K_\theta)
+        + \mathrm{prices}'\theta + \mathrm{offset}
 
     The ball is :math:`\|\theta / \mathrm{reach}\|_p \le 1` with :math:`\theta \ge 0`. All risks have the
     kernel :math:`K_\theta = \sum_m \theta_m K_m`, on the same n labelled points. In most problems there is
@@ -32,18 +35,20 @@ class BallProblem:
     have shapes (r, n) and (r, m), with a row for each.
 
     The vector theta holds the entries of `variables`, one variable after the other. Several variables occur
-    only under a trace constraint, where p = 1 and reach_m = (bound of the trace) / tr K_m.
+    only under a trace constraint, where p = 1 and the reach of a kernel is the bound of the trace divided by
+    its trace.
 
-    The methods use the scaled weights w = theta / reach, which lie in the unit l_p ball, and the scaled
-    kernels reach_m K_m on the labelled points. With c_m = reach_m prices_m / factor the objective is
-    factor (risk + c'w) + offset, where risk, l, loss and s stand for the sums over k of shares_k times those
-    of risk k. For alpha in the domain of the dual, with 1/p + 1/q = 1 and s_m = alpha' reach_m K_m alpha,
-    weak duality bounds risk + c'w at the optimum by
+    The methods use the scaled weights :math:`w = \theta / \mathrm{reach}`, which lie in the unit l_p ball,
+    and the scaled kernels :math:`\mathrm{reach}_m K_m` on the labelled points. With
+    :math:`c_m = \mathrm{reach}_m\, \mathrm{prices}_m / \mathrm{factor}` the objective is factor (risk + c'w)
+    + offset, where risk, l, loss and s are summed over the risks with their shares. For alpha in the domain
+    of the dual, with :math:`1/p + 1/q = 1` and :math:`s_m = \alpha' \mathrm{reach}_m K_m \alpha`, weak
+    duality bounds risk + c'w at the optimum by
 
     .. math:: \ell(\alpha) - \|(s / 2 - c)_+\|_q \le \mathrm{risk} + c'w
         \le \mathrm{loss}(K_w \alpha + b) + \tfrac12 w's + c'w.
 
-    The norm is the maximum of (s / 2 - c)'w over the ball. The prices are zero in most problems.
+    The norm is the maximum of :math:`(s / 2 - c)'w` over the ball. The prices are zero in most problems.
 
     Parameters
     ----------

@@ -27,16 +27,17 @@ NEARBY = (-1.0, -1e-3, 1e-3, 1.0)  # steps to other intercepts
 
 
 def check_loss(loss: Loss, y: Any = None, *, seed: int = 0) -> Findings:
-    """Check the methods of a loss against each other.
+    r"""Check the methods of a loss against each other.
 
     At random predictions t and dual variables a it is checked that
 
     * `expression` is convex and has the value of `value`;
-    * V(t) >= l(a) - a't (Fenchel and Young) for a in the domain, with equality at a = `response` of t;
+    * :math:`V(t) \ge \ell(a) - a't` (Fenchel and Young) for a in the domain, with equality at a = `response`
+      of t;
     * `dual_expression` is concave, has the value of `dual_value`, and its domain contains what `project`
       returns;
     * `dual_perspective`, if it is stated, is concave in alpha and the weight w together, has the value of
-      w l(a / w), and its domain contains w times what `project` returns;
+      :math:`w\, \ell(a / w)`, and its domain contains w times what `project` returns;
     * the intervals of `bounded_dual_value` at a - v, a and a + v contain values of a concave function, as in
       `check_fidelity`;
     * `dual_gradient` and, if it is stated, `hessian_diag` agree with central differences;

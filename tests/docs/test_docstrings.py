@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from importlib import import_module
 from typing import Protocol
 
@@ -11,6 +12,7 @@ from numpydoc.docscrape import get_doc_object
 from numpydoc.validate import validate
 
 import kernelopt as ko
+from kernelopt.installed import KINDS, listed
 
 MODULES = (
     "kernelopt",
@@ -74,3 +76,9 @@ def test_the_docstring_is_complete(item):
 def test_the_docstring_of_a_method_is_complete(method):
     found = validate(get_doc_object(method))["errors"]
     assert [text for code, text in found if code in REQUIRED] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_summaries_have_no_markup_which_the_command_line_would_print(kind):
+    marked = re.compile(r":math:|``|\]_|\\")
+    assert [line["name"] for line in listed(kind) if marked.search(line["summary"])] == []

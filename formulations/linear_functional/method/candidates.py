@@ -206,7 +206,7 @@ def decomposed(part: ko.Grams, i: int, data: RegularizationData, level: float) -
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The functions x_j of the M kernels, O(n M) numbers.
+    r"""The functions x_j of the M kernels, O(n M) numbers.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ class Candidates:
     columns : array of shape (n_2, M)
         X, their values on the points of the second stage.
     coefficients : array of shape (M, n)
-        b: x_j(u) = sum_i b_ji k_j(u, u_i); zero on the points that are not trained on.
+        b: :math:`x_j(u) = \sum_i b_{ji} k_j(u, u_i)`; zero on the points that are not trained on.
     alpha : array of shape (M,)
         The regularisation of each, in the convention of the data.
     errors : array of shape (M,)

@@ -104,8 +104,11 @@ class Statement:
     def risk(
         self, K: Array, at: Sequence[int], curve: Array, ends: Array, price: float = 1.0, bias: bool = True
     ) -> int:
-        r"""Add price * max_a l(a) - a'(sum_j x[at_j] K_j)a / 2, with 1'a = 0 where there is an intercept.
+        r"""Add a risk of the kernel that the entries `at` of x combine, times a price.
 
+        .. math:: \mathrm{price} \cdot \max_a\ \ell(a) - \tfrac12 a'\Big(\sum_j x_{at_j} K_j\Big)a
+
+        with :math:`1'a = 0` where there is an intercept, and
         :math:`\ell(a) = linear\, a - \tfrac12 curvature\, a^2 - l_1 |a|`, with these three in the rows of
         `curve`, on the intervals between the two rows of `ends`.
         """

@@ -45,14 +45,15 @@ Proof = tuple[Array, Array]
 
 @dataclass(frozen=True)
 class SpectralMaster(Method):
-    """Learns weights of any sign with K(mu) >> 0 and a given trace, such as Lanckriet's free-sign SDP [1]_.
+    r"""Learns weights of any sign with K(mu) >> 0 and a given trace, such as Lanckriet's free-sign SDP.
 
-    K(mu) >> 0 is relaxed to F'K(mu)F >> 0 with a few vectors F, in coordinates in which a matrix K0 inside
-    the set is the identity. The risk is replaced by the cuts l(alpha) - 1/2 sum_i mu_i alpha'K_i alpha and
-    its second derivative. The master problem in both is a semidefinite programme of small order. Its
-    solution is moved towards K0 until K(mu) >> 0, where a machine is trained: its primal value is an upper
-    bound. The lowest eigenvectors of K(mu) are appended to F. The multipliers of the master problem prove a
-    lower bound by weak duality [2]_. Both are reported in every iteration.
+    The cone :math:`K(\mu) \succeq 0` of [1]_ is relaxed to :math:`F'K(\mu)F \succeq 0` with a few vectors F,
+    in coordinates in which a matrix K0 inside the set is the identity. The risk is replaced by the cuts
+    :math:`\ell(\alpha) - \tfrac12 \sum_i \mu_i \alpha'K_i\alpha` and its second derivative. The master
+    problem in both is a semidefinite programme of small order. Its solution is moved towards K0 until K(mu)
+    >> 0, where a machine is trained: its primal value is an upper bound. The lowest eigenvectors of K(mu) are
+    appended to F. The multipliers of the master problem prove a lower bound by weak duality [2]_. Both are
+    reported in every iteration.
 
     Parameters
     ----------
