@@ -112,6 +112,7 @@ class Formulation:
         Parameters
         ----------
         method : str or Method, default "auto"
+            As for `kernelopt.solve`.
         programme : str, optional
             For "exact", which is then what "auto" takes: the name of the programme to solve, or "words" for
             the explicit form of the learning problem; by default the first of `programmes`.

@@ -79,12 +79,24 @@ class diffusion:
         return self._gram[np.ix_(rows, rows if Z is None else self._positions(Z, "Z"))]
 
     def diagonal(self, X: Iterable[Hashable]) -> Array:
-        """Return the vector k(x_i, x_i)."""
+        """Return the vector k(x_i, x_i).
+
+        Parameters
+        ----------
+        X : sequence of nodes
+            The points.
+        """
         rows = self._positions(X, "X")
         return self._gram[rows, rows]
 
     def rank(self, X: Iterable[Hashable]) -> int:
-        """Return the rank of the Gram matrix on X: its number of different nodes."""
+        """Return the rank of the Gram matrix on X: its number of different nodes.
+
+        Parameters
+        ----------
+        X : sequence of nodes
+            The points.
+        """
         return len(np.unique(self._positions(X, "X")))
 
     @cached_property

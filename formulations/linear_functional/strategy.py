@@ -125,7 +125,15 @@ class Strategy(ko.Formulation):
         return self._solution(self.stage.feasible(c), "given weights")
 
     def with_weights(self, weights: Weights = "free", *, ridge: float = 0.0) -> Strategy:
-        """The strategy with the same candidates and another second stage."""
+        """Return the strategy with the same candidates and another second stage.
+
+        Parameters
+        ----------
+        weights : "free", "nonnegative" or "simplex", default "free"
+            The set of c.
+        ridge : float >= 0, default 0.0
+            lambda.
+        """
         return strategy_with(self.candidates, weights, second_stage(weights, ridge))
 
     def _solution(self, c: Array, by: str, seconds: float = 0.0) -> DirectSolution:

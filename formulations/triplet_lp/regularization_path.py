@@ -60,11 +60,23 @@ class Path:
         return np.array([found.gap for found in self.certificates])
 
     def selected(self, tol: float = 1e-6) -> list[Any]:
-        """Return for every gamma1 the groups whose weight exceeds `tol` times the largest."""
+        """Return for every gamma1 the groups that are used.
+
+        Parameters
+        ----------
+        tol : float >= 0, default 1e-6
+            Smaller weights, relative to the largest one, count as zero.
+        """
         return [used_groups(row, self.groups, tol) for row in self.weights]
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the largest weight of every group against gamma1, and return the axes."""
+        """Draw the largest weight of every group against gamma1, and return the axes.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; by default a new figure.
+        """
         if ax is None:
             import matplotlib.pyplot as plt
 

@@ -270,4 +270,11 @@ class BoundedProblem(cp.Problem, ABC):  # type: ignore[misc]
         """Return bounds from the values and multipliers of a solver, which need not be feasible.
 
         The keys of the certificate's point are the problem's variables.
+
+        Parameters
+        ----------
+        values : dict from variable to array
+            The point.
+        multipliers : dict from constraint to array
+            In the signs of cvxpy.
         """

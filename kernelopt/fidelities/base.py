@@ -35,25 +35,54 @@ class Fidelity(ABC):
 
     @abstractmethod
     def expression(self, D: cp.Expression) -> cp.Expression:
-        """Return L(D) as a convex cvxpy expression with one entry."""
+        """Return L(D) as a convex cvxpy expression with one entry.
+
+        Parameters
+        ----------
+        D : cvxpy expression of shape (N, N) or (N,)
+            An affine expression, symmetric where it is a matrix.
+        """
 
     @abstractmethod
     def subgradient(self, D: Array) -> Array:
-        """Return a subgradient of L at D, of the shape of D and symmetric where D is."""
+        """Return a subgradient of L at D, of the shape of D and symmetric where D is.
+
+        Parameters
+        ----------
+        D : array of shape (N, N) or (N,)
+            A symmetric matrix or a vector.
+        """
 
     @abstractmethod
     def conjugate(self, U: Array) -> float:
-        """Return L*(U), for U in the domain of L*."""
+        """Return L*(U), for U in the domain of L*.
+
+        Parameters
+        ----------
+        U : array of shape (N, N) or (N,)
+            In the domain.
+        """
 
     def project(self, U: Array) -> Array:
         """Return a point of the domain of L* near U, U itself where it belongs there.
 
         A bound is true only if the point is in the domain after the roundings of this computation.
+
+        Parameters
+        ----------
+        U : array of shape (N, N) or (N,)
+            Any symmetric matrix, or vector.
         """
         return U
 
     def value(self, D: Array) -> float:
-        """Return L(D)."""
+        """Return L(D).
+
+        Parameters
+        ----------
+        D : array of shape (N, N) or (N,)
+            A symmetric matrix or a vector.
+        """
         U = self.subgradient(D)
         return float(np.vdot(U, D)) - self.conjugate(U)
 
@@ -62,20 +91,37 @@ class Fidelity(ABC):
 
         The conjugate is taken to be a sum of non-negative terms, one per entry of U and each in error by a
         few units in the last place. A fidelity with another conjugate states its own bound.
+
+        Parameters
+        ----------
+        U : array of shape (N, N) or (N,)
+            In the domain.
         """
         value = self.conjugate(U)
         return Ball.computed(value, value, U.size + TERM_ROUNDINGS)
 
     def conjugate_expression(self, U: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]] | None:
-        """Return L*(U) as a convex cvxpy expression, and its domain; None where neither is stated."""
+        """Return L*(U) as a convex cvxpy expression, and its domain; None where neither is stated.
+
+        Parameters
+        ----------
+        U : cvxpy expression of shape (N, N) or (N,)
+            An affine expression, symmetric where it is a matrix.
+        """
         return None
 
     def trace_bound(self, value: float, identity: Array) -> float:
         r"""Return an upper bound of <I, D> over all D with L(D) <= value.
 
-        `identity` is the identity matrix, or a vector of ones where D is one. By the inequality of Fenchel
-        and Young :math:`\langle I, D \rangle \le (L(D) + L^*(tI)) / t` for every t > 0 with tI in the
-        domain of L*; the bound is the smallest over powers of two.
+        By the inequality of Fenchel and Young :math:`\langle I, D \rangle \le (L(D) + L^*(tI)) / t` for every
+        t > 0 with tI in the domain of L*; the bound is the smallest over powers of two.
+
+        Parameters
+        ----------
+        value : float >= 0
+            The largest value of L.
+        identity : array of shape (N, N) or (N,)
+            The identity matrix, or a vector of ones where D is one.
         """
         bounds = [np.inf]
         for power in POWERS:
@@ -91,9 +137,14 @@ class Radial(Protocol):
     """What a fidelity states that is a function h of the Frobenius norm of D alone."""
 
     def scale(self, lengths: Array) -> Array:
-        r"""Return :math:`s(d) = d / h'(d)` at lengths d > 0, shape (k,): positive, and not decreasing in d.
+        r"""Return :math:`s(d) = d / h'(d)`: positive, and not decreasing in d.
 
         With it :math:`L(X) \le L(D) + (\|X\|^2 - \|D\|^2) / 2s(\|D\|)` for all X and D.
+
+        Parameters
+        ----------
+        lengths : array of shape (k,)
+            The lengths d > 0.
         """
 
 
@@ -104,8 +155,25 @@ class Proximal(Protocol):
     def proximal(self, V: Array, S: Array, step: float) -> tuple[Array, float]:
         r"""Return the X of least :math:`step \sum_k L(X - S_k) + \tfrac12 \|X - V\|^2`, and the sum there.
 
-        V has the shape of X, and S one more axis, over k.
+        Parameters
+        ----------
+        V : array
+            Of the shape of X.
+        S : array with one axis more, over k
+            The matrices around which the distances are.
+        step : float > 0
+            The weight of the sum.
         """
 
     def shares(self, P: Array, X: Array, S: Array) -> list[Array]:
-        """Return U_k in the subdifferential of L at X - S_k with sum P, for a P that is such a sum."""
+        """Return U_k in the subdifferential of L at X - S_k with sum P.
+
+        Parameters
+        ----------
+        P : array of the shape of X
+            Such a sum.
+        X : array
+            The point.
+        S : array with one axis more, over k
+            The matrices around which the distances are.
+        """

@@ -52,13 +52,26 @@ class Kernel(ABC):
 
     @abstractmethod
     def gram(self, X: Array, Z: Array | None = None) -> Array:
-        """Return k(x_i, z_j) for the rows x_i of X and z_j of Z, checked arrays; Z = None means X.
+        """Return k(x_i, z_j) for the rows x_i of X and z_j of Z.
 
         Call the kernel itself, ``kernel(X, Z)``, on arrays that are not checked.
+
+        Parameters
+        ----------
+        X : array with one point in each row
+            Checked by `domain`.
+        Z : array with one point in each row, optional
+            Checked by `domain`; None means X.
         """
 
     def gram_diagonal(self, X: Array) -> Array:
-        """Return k(x_i, x_i) for the rows of X, by default from `profile` or Gram matrices of few points."""
+        """Return k(x_i, x_i), by default from `profile` or Gram matrices of few points.
+
+        Parameters
+        ----------
+        X : array with one point in each row
+            Checked by `domain`.
+        """
         profile = self.profile()
         if profile is not None:
             return np.full(len(X), profile.own)
@@ -66,7 +79,13 @@ class Kernel(ABC):
         return np.concatenate([np.diag(self.gram(block, None)) for block in blocks])
 
     def gram_rank(self, X: Array) -> int:
-        """Return an upper bound of the rank of the Gram matrix, which may be above len(X)."""
+        """Return an upper bound of the rank of the Gram matrix, which may be above len(X).
+
+        Parameters
+        ----------
+        X : array with one point in each row
+            Checked by `domain`.
+        """
         return len(X)
 
     def profile(self) -> Profile | None:
@@ -89,12 +108,24 @@ class Kernel(ABC):
             return self._finite(K)
 
     def diagonal(self, X: ArrayLike) -> Array:
-        """Return the vector k(x_i, x_i), without the Gram matrix."""
+        """Return the vector k(x_i, x_i), without the Gram matrix.
+
+        Parameters
+        ----------
+        X : array-like with one point in each row
+            Any points of the `domain`.
+        """
         with np.errstate(all="ignore"):
             return self._finite(self.gram_diagonal(self.domain(X, "X", None)))
 
     def rank(self, X: ArrayLike) -> int:
-        """Return an upper bound of the rank of the Gram matrix on X, from the shape of X alone."""
+        """Return an upper bound of the rank of the Gram matrix on X, from the shape of X alone.
+
+        Parameters
+        ----------
+        X : array-like with one point in each row
+            Any points of the `domain`.
+        """
         return min(len(points := self.domain(X, "X", None)), self.gram_rank(points))
 
     def _finite(self, values: Array) -> Array:

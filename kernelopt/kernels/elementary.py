@@ -112,7 +112,15 @@ class polynomial(Kernel):
         return self.of_products(products, products)
 
     def of_products(self, products: Array, out: Array | None = None) -> Array:
-        """Return (products + offset)^degree for inner products x_i'z_j, in the array `out` if it is given."""
+        """Return the kernel of given inner products.
+
+        Parameters
+        ----------
+        products : array
+            The inner products x_i'z_j.
+        out : array of the same shape, optional
+            Where the kernel is written.
+        """
         if self.degree == 1 and not self.offset:
             return products
         K = np.empty_like(products) if out is None else out

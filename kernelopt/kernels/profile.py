@@ -44,15 +44,37 @@ class Profile:
 
     @staticmethod
     def constant(value: float, own: float) -> Profile:
-        """Return the profile of the kernel with k(x, z) = value and k(x, x) = own."""
+        """Return the profile of the kernel with k(x, z) = value and k(x, x) = own.
+
+        Parameters
+        ----------
+        value : float >= 0
+            For two points.
+        own : float >= value
+            For a point and itself.
+        """
         return Profile(None, lambda d: np.full(d.shape, value), own, completely_monotone=True)
 
     def times(self, factor: float) -> Profile:
-        """Return the profile of a multiple."""
+        """Return the profile of a multiple.
+
+        Parameters
+        ----------
+        factor : float > 0
+            The number.
+        """
         return replace(self, function=lambda d: factor * self.function(d), own=factor * self.own)
 
     def joined(self, other: Profile, operation: Callable[[Any, Any], Any]) -> Profile | None:
-        """Return the profile of the sum or the product of two kernels; None if the distances differ."""
+        """Return the profile of the sum or the product of two kernels; None if the distances differ.
+
+        Parameters
+        ----------
+        other : Profile
+            Of the other kernel.
+        operation : function of two arrays or numbers
+            `operator.add` or `operator.mul`.
+        """
         if None not in (self.metric, other.metric) and self.distance != other.distance:
             return None
         metric, columns = self.distance if self.metric is not None else other.distance
@@ -61,7 +83,13 @@ class Profile:
         return Profile(metric, function, operation(self.own, other.own), columns, monotone)
 
     def on(self, columns: tuple[int, ...]) -> Profile:
-        """Return the profile of the kernel on these columns of the points."""
+        """Return the profile of the kernel on these columns of the points.
+
+        Parameters
+        ----------
+        columns : tuple of int, or None
+            The columns, counted from 0; None means all.
+        """
         if self.metric is None:
             return self
         inner = range(len(columns)) if self.columns is None else self.columns

@@ -102,7 +102,13 @@ class Risk(ValuedWrap):
         return [np.array(leaf.value.toarray() if sp.issparse(leaf.value) else leaf.value) for leaf in leaves]
 
     def remember(self, machine: Machine) -> None:
-        """Store a machine as the one at the current values."""
+        """Store a machine as the one at the current values.
+
+        Parameters
+        ----------
+        machine : Machine
+            Value, alpha and intercept.
+        """
         key = self._key()
         self._known = None if key is None else (key, with_read_only_arrays(machine))
 
@@ -113,8 +119,13 @@ class Risk(ValuedWrap):
     def at(self, alpha: Array, scales: Array | None = None) -> Machine:
         r"""Return the machine of a given alpha at the current kernel, with the best intercept.
 
-        Several kernels under a norm other than 2 also need scales (m,):
-        :math:`f = \sum_i \mathrm{scales}_i K_i \alpha + b`. If they are missing, a machine is trained.
+        Parameters
+        ----------
+        alpha : array of shape (n,)
+            The dual variables.
+        scales : array of shape (m,), optional
+            Of several kernels under a norm other than 2: :math:`f = \sum_i \mathrm{scales}_i K_i \alpha + b`.
+            Where they are missing, a machine is trained.
         """
         learner = self.learner
         if self._key() is None:

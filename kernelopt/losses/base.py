@@ -76,11 +76,25 @@ class Loss(ABC):
 
     @abstractmethod
     def expression(self, fit: cp.Expression, y: Array) -> cp.Expression:
-        """Return the summed loss of the predictions `fit`, shape (n,), as a convex cvxpy expression."""
+        """Return the summed loss as a convex cvxpy expression.
+
+        Parameters
+        ----------
+        fit : cvxpy expression of shape (n,)
+            The predictions.
+        y : array of shape (n,)
+            Checked labels or targets, as `targets` returns them.
+        """
 
     @abstractmethod
     def curve(self, y: Array) -> Curve:
-        """Return the coefficients of l(a). If l is not quadratic, only the bounds are used."""
+        """Return the coefficients of l(a). If l is not quadratic, only the bounds are used.
+
+        Parameters
+        ----------
+        y : array of shape (n,)
+            Checked labels or targets, as `targets` returns them.
+        """
 
     def __repr__(self) -> str:
         arguments = (f"{name}={shown(value)}" for name, value in vars(self).items())
@@ -92,7 +106,22 @@ class Loss(ABC):
         return True
 
     def targets(self, y: ArrayLike | None, n: int, what: str = "y") -> Array:
-        """Return `y` after checking it, where the kernel has `n` points; messages call it `what`."""
+        """Return labels or targets after checking them.
+
+        Parameters
+        ----------
+        y : array of shape (n,), or None
+            What the user has passed. None stands for ones, where the loss has no targets.
+        n : int
+            The number of points of the kernel; the labelled ones come first.
+        what : str, default "y"
+            What messages call it.
+
+        Raises
+        ------
+        ShapeError, LabelError
+            If y is missing or longer than n, or its entries do not suit the `kind` of the loss.
+        """
         if self.kind == "none" and y is None:
             return np.ones(n)
         if y is None:
@@ -119,29 +148,70 @@ class Loss(ABC):
 
         A parameter C is replaced by its current value times the factor. A loss without C, or whose dual
         depends on other parameters that scale, overrides this method.
+
+        Parameters
+        ----------
+        factor : float > 0
+            The number.
         """
         C: Weight = vars(self)["C"]
         now = float(per_sample(C, 1)[0]) if isinstance(C, cp.Parameter) else C
         return replace(self, C=positive(factor, "factor") * now)  # type: ignore[type-var]
 
     def dilated(self, unit: float) -> Self | None:
-        """Return the loss V' with V'(t / unit, y / unit) = V(t, y); None where targets have no unit."""
+        """Return the loss V' with V'(t / unit, y / unit) = V(t, y); None where targets have no unit.
+
+        Parameters
+        ----------
+        unit : float > 0
+            In the units of the targets, such as their standard deviation.
+        """
         return None
 
     def responder(self, y: Array) -> Callable[[Array], Array]:
-        r"""Return the function :math:`t \mapsto \arg\max_a \ell(a) - a't`, minus the loss's derivative."""
+        r"""Return the function :math:`t \mapsto \arg\max_a \ell(a) - a't`, minus the loss's derivative.
+
+        Parameters
+        ----------
+        y : array of shape (n,)
+            Checked labels or targets, as `targets` returns them.
+        """
         return self.curve(y).responder()
 
     def response(self, t: Array, y: Array) -> Array:
-        """Return a(t), minus the derivative of the loss at t."""
+        """Return a(t), minus the derivative of the loss at t.
+
+        Parameters
+        ----------
+        t : array of shape (n,)
+            The predictions.
+        y : array of shape (n,)
+            Checked labels or targets, as `targets` returns them.
+        """
         return self.responder(y)(t)
 
     def hessian_diag(self, t: Array, y: Array) -> Array | None:
-        """Return the second derivative of a smooth loss at t; None for a loss that is not smooth."""
+        """Return the second derivative of a smooth loss at t; None for a loss that is not smooth.
+
+        Parameters
+        ----------
+        t : array of shape (n,)
+            The predictions.
+        y : array of shape (n,)
+            Checked labels or targets, as `targets` returns them.
+        """
         return None
 
     def value(self, t: Array, y: Array) -> float:
-        """Return the summed loss of the predictions `t`."""
+        """Return the summed loss of the predictions `t`.
+
+        Parameters
+        ----------
+        t : array of shape (n,)
+            The predictions.
+        y : array of shape (n,)
+            Checked labels or targets, as `targets` returns them.
+        """
         if not self.quadratic:
             a = self.response(t, y)
             return self.dual_value(a, y) - float(a @ t)
@@ -151,7 +221,21 @@ class Loss(ABC):
         return float((a * (linear - t) - curvature * a * a / 2 - l1 * np.abs(a)).sum())
 
     def above(self, f: Array, error: Array, penalty: float, y: Array, intercept: float) -> float:
-        """Return an upper bound of penalty + loss(f + b), where the error of f is at most `error`."""
+        """Return an upper bound of penalty + loss(f + b), whatever the errors of f are.
+
+        Parameters
+        ----------
+        f : array of shape (n,)
+            The predictions without the intercept, as computed.
+        error : array of shape (n,)
+            By how much each may be wrong.
+        penalty : float
+            Half of the squared norm of f.
+        y : array of shape (n,)
+            Checked labels or targets, as `targets` returns them.
+        intercept : float
+            b.
+        """
         ball = Ball(f, error) + intercept
         t, reach, respond = ball.mid, ball.rad, self.responder(y)
         slopes = np.maximum(np.abs(respond(t - reach)), np.abs(respond(t + reach)))
@@ -170,6 +254,13 @@ class Loss(ABC):
         of a few units in the last place, and its argument alpha_i / C_i is rounded too. For an entropy,
         whose derivative is at most -log u < 37 with the unit roundoff u, that changes a term by at most 37 u
         |alpha_i|.
+
+        Parameters
+        ----------
+        alpha : array of shape (n,)
+            A point of the domain of the dual.
+        y : array of shape (n,)
+            Checked labels or targets, as `targets` returns them.
         """
         terms = alpha.size + TERM_ROUNDINGS
         if not self.quadratic:
@@ -180,26 +271,55 @@ class Loss(ABC):
         return Ball(alpha).dots(linear[None])[0] - Ball.computed(rest, rest, terms)
 
     def dual_value(self, alpha: Array, y: Array) -> float:
-        """Return l(alpha), for alpha in the domain of the dual."""
+        """Return l(alpha), for alpha in the domain of the dual.
+
+        Parameters
+        ----------
+        alpha : array of shape (n,)
+            A point of the domain of the dual.
+        y : array of shape (n,)
+            Checked labels or targets, as `targets` returns them.
+        """
         linear, curvature, l1, _, _ = self.curve(y)
         square = (curvature * alpha) @ alpha / 2 if curvature.any() else 0.0
         return float(linear @ alpha - square - l1 @ np.abs(alpha))
 
     def dual_gradient(self, alpha: Array, y: Array) -> Array:
-        """Return the gradient of l in the interior of its domain, where it exists."""
+        """Return the gradient of l in the interior of its domain, where it exists.
+
+        Parameters
+        ----------
+        alpha : array of shape (n,)
+            A point of the domain of the dual.
+        y : array of shape (n,)
+            Checked labels or targets, as `targets` returns them.
+        """
         linear, curvature, l1, _, _ = self.curve(y)
         return np.asarray(linear - curvature * alpha - l1 * np.sign(alpha))
 
     def concavity(self, y: Array) -> Array:
         r"""Return numbers nu >= 0, shape (n,), by which the dual is strongly concave.
 
-        The function :math:`\ell(a) + \tfrac12 \sum_i \nu_i a_i^2` is still concave.
-        They are zero for a loss that does not know them, and for one with a corner.
+        The function :math:`\ell(a) + \tfrac12 \sum_i \nu_i a_i^2` is still concave. They are zero for a loss
+        that does not know them, and for one with a corner.
+
+        Parameters
+        ----------
+        y : array of shape (n,)
+            Checked labels or targets, as `targets` returns them.
         """
         return self.curve(y).curvature if self.quadratic else np.zeros(y.size)
 
     def dual_expression(self, alpha: cp.Expression, y: Array) -> tuple[cp.Expression, list[cp.Constraint]]:
-        """Return l(alpha) as a concave cvxpy expression, and the constraints of its domain."""
+        """Return l(alpha) as a concave cvxpy expression, and the constraints of its domain.
+
+        Parameters
+        ----------
+        alpha : cvxpy expression of shape (n,)
+            The dual variable.
+        y : array of shape (n,)
+            Checked labels or targets, as `targets` returns them.
+        """
         return curve_perspective(self.curve(y), alpha, y)
 
     def dual_perspective(
@@ -207,7 +327,16 @@ class Loss(ABC):
     ) -> tuple[cp.Expression, list[cp.Constraint]] | None:
         r"""Return :math:`w\, \ell(\alpha / w)` as a concave expression of alpha and w, and its domain.
 
-        None where it is not known. A parameter C stays a parameter; `weight` None stands for one.
+        None where it is not known. A parameter C stays a parameter.
+
+        Parameters
+        ----------
+        alpha : cvxpy expression of shape (n,)
+            The dual variable.
+        y : array of shape (n,)
+            Checked labels or targets, as `targets` returns them.
+        weight : scalar cvxpy expression, optional
+            w >= 0; None stands for one.
         """
         read = read_scaling(self, y) if self.quadratic else None
         if read is None:
@@ -218,13 +347,31 @@ class Loss(ABC):
         return curve_perspective(curve, alpha, y, reach, divisor, weight)
 
     def project(self, alpha: Array, y: Array, bias: bool) -> Array:
-        """Return the projection of alpha on the domain of the dual, with sum zero if there is a bias."""
+        """Return the projection of a point on the domain of the dual.
+
+        Parameters
+        ----------
+        alpha : array of shape (n,)
+            Any point.
+        y : array of shape (n,)
+            Checked labels or targets, as `targets` returns them.
+        bias : bool
+            Whether there is an intercept, so that the sum of alpha is zero.
+        """
         _, _, _, lower, upper = self.curve(y)
         alpha = np.nan_to_num(np.asarray(alpha, dtype=float), nan=0.0, posinf=LARGE, neginf=-LARGE)
         return project_zero_sum(alpha, lower, upper) if bias else np.clip(alpha, lower, upper)
 
     def intercept(self, f: Array, y: Array) -> float:
-        """Return the minimiser over b of the loss of f + b, or the midpoint of all minimisers."""
+        """Return the minimiser over b of the loss of f + b, or the midpoint of all minimisers.
+
+        Parameters
+        ----------
+        f : array of shape (n,)
+            The predictions without the intercept.
+        y : array of shape (n,)
+            Checked labels or targets, as `targets` returns them.
+        """
         if self.quadratic:
             curve = self.curve(y)
             return piecewise_intercept(curve, f, curve.responder(), curve.steps())
@@ -238,7 +385,19 @@ class Loss(ABC):
         return float(brentq(slope, -reach, reach, xtol=1e-15, maxiter=2000))
 
     def primal(self, f: Array, penalty: float, y: Array, bias: bool) -> Primal:
-        r"""Return the value of f + b with the best b; `penalty` is :math:`\tfrac12 \|f\|^2`."""
+        r"""Return the value of f + b with the best b.
+
+        Parameters
+        ----------
+        f : array of shape (n,)
+            The predictions without the intercept.
+        penalty : float
+            :math:`\tfrac12 \|f\|^2`.
+        y : array of shape (n,)
+            Checked labels or targets, as `targets` returns them.
+        bias : bool
+            Whether there is an intercept; otherwise b = 0.
+        """
         b = self.intercept(f, y) if bias else 0.0
         return Primal(penalty + self.value(f + b, y), 1.0, b)
 

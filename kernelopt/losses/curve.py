@@ -47,14 +47,25 @@ class Curve(NamedTuple):
     upper: Array
 
     def at(self, samples: Index) -> Curve:
-        """Return the curve of some samples."""
+        """Return the curve of some samples.
+
+        Parameters
+        ----------
+        samples : integer array or slice
+            Their positions.
+        """
         return Curve(*(np.ascontiguousarray(of[samples]) for of in self))
 
     def free(self, a: Array, margin: float = FREE_MARGIN) -> Mask:
         """Return which entries of a are inside their bounds and not at a kink, where the dual is smooth.
 
-        `margin` is the distance from them, relative to the distance of the bounds, or without a bound to the
-        largest entry.
+        Parameters
+        ----------
+        a : array of shape (n,)
+            Between the bounds.
+        margin : float > 0, default 1e-9
+            The distance from bounds and kinks, relative to the distance of the bounds, or without a bound to
+            the largest entry.
         """
         width = self.upper - self.lower
         width = margin * np.where(np.isfinite(width), width, np.abs(a).max(initial=0.0))

@@ -187,10 +187,19 @@ class Control(Call):
         return stalled
 
     def running(self, method: str, certification: float = 0.0, budget: float = np.inf) -> Control:
-        """Start the clock of a method that may take `budget` seconds; return the control, as a context.
+        """Start the clock of a method; return the control, as a context.
 
         Seconds in which numba compiles count towards the time limit, but not towards the budget. The
         predicted seconds of the certificate are reserved, up to a share of the time limit.
+
+        Parameters
+        ----------
+        method : str
+            Its name.
+        certification : float >= 0, default 0.0
+            The predicted seconds of the certificate.
+        budget : float > 0, default inf
+            The seconds that the method may take.
         """
         self._forget(method)
         self.resumed = State() if self.checkpoint is None else self.checkpoint.take(method)
@@ -204,7 +213,13 @@ class Control(Call):
 
     @contextmanager
     def certifying(self) -> Iterator[None]:
-        """Count the time of the block as time of certificates, and show that on the progress line."""
+        """Count the time of the block as time of certificates, and show that on the progress line.
+
+        Yields
+        ------
+        None
+            Once, for the block.
+        """
         method = f"{self.method}: " if self.method else ""
         self.show(f"{method}certifying")
         began = self.seconds
@@ -216,8 +231,15 @@ class Control(Call):
     def exceed_limit(self, by: tuple[float, float] = PATIENCE.grace, *, last: bool = False) -> None:
         """Let a certificate, or other work, exceed the time limit by seconds and a share of it.
 
-        It is HURRY seconds after Ctrl-C. The `last` resort has no deadline: a machine that others use too
+        It is HURRY seconds after Ctrl-C. The last resort has no deadline: a machine that others use too
         would prevent even a short one. Its decompositions may take so many seconds, as predicted.
+
+        Parameters
+        ----------
+        by : pair of float >= 0
+            The seconds, and the share.
+        last : bool, default False
+            Whether it is the last resort.
         """
         self._deadline = self._budget_end = self._allowance = np.inf
         if last:
@@ -239,7 +261,20 @@ class Control(Call):
         return HURRY if self.hurried else seconds + share * limit
 
     def counted(self, most: int, of: str = "iterations") -> Iterator[int]:
-        """Count the iterations of a method; where they are used up, that is why it has ended."""
+        """Count the iterations of a method; where they are used up, that is why it has ended.
+
+        Parameters
+        ----------
+        most : int
+            Their largest number.
+        of : str, default "iterations"
+            What is counted, in the reason.
+
+        Yields
+        ------
+        int
+            From 0 to most - 1.
+        """
         yield from range(most)
         self.stopped = f"{most} {of} were made"
 
@@ -256,8 +291,20 @@ class Control(Call):
     ) -> bool:
         """Record the bounds of an iteration and what attains them; return whether the method must stop.
 
-        `state` returns the arrays from which the method can go on; it is called when a checkpoint is due. The
-        items of `more` are passed to the callback, and numbers and texts among them are printed.
+        Parameters
+        ----------
+        lower, upper : float
+            Bounds of the minimum.
+        point : anything
+            What attains `upper`.
+        proof : anything, optional
+            What proves `lower`, such as a dual variable.
+        machines : list of arrays, optional
+            The alpha of the machine of each risk at the point.
+        state : function without arguments, optional
+            It returns the arrays from which the method can go on; it is called when a checkpoint is due.
+        **more : anything
+            Passed to the callback; numbers and texts are printed.
         """
         self.iterations += 1
         self.details = {name: x for name, x in more.items() if isinstance(x, int | float | str)}
@@ -312,7 +359,13 @@ class Control(Call):
             raise Stopped from stop
 
     def record_end(self, error: BaseException) -> None:
-        """Record what ended the work: Ctrl-C, or the clock unless the caller has ended the call before."""
+        """Record what ended the work: Ctrl-C, or the clock unless the caller has ended the call before.
+
+        Parameters
+        ----------
+        error : KeyboardInterrupt or Stopped
+            What the work has raised.
+        """
         if isinstance(error, KeyboardInterrupt):
             super().record_end(error)
             self.stopped, self.ended_by_caller, self.hurried = "it was interrupted", True, True

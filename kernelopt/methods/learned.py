@@ -107,7 +107,15 @@ class Learned:
         return np.concatenate([p.weights for p in self.own]) if self.own and self.combined else None
 
     def crossed(self, cross: ArrayLike, caller: str) -> tuple[Array, Array]:
-        """Return checked kernels between new points and the N points, and their weights."""
+        """Return checked kernels between new points and the N points, and their weights.
+
+        Parameters
+        ----------
+        cross : array of shape (m, n_new, N)
+            The kernels.
+        caller : str
+            The function that messages name.
+        """
         if self.weights is None:
             raise InputError(
                 "new points need a combination of kernels, got a kernel that is none. Learn with the new "

@@ -100,27 +100,59 @@ class Method(ABC):
 
     @abstractmethod
     def match(self, structure: Structure) -> Any:
-        """Return the data of the method, read from a structure, or a sentence why it does not apply."""
+        """Return the data of the method, or a sentence why it does not apply.
+
+        Parameters
+        ----------
+        structure : Structure
+            What the problem consists of.
+        """
 
     @abstractmethod
     def cost(self, match: Any) -> Cost:
-        """Return the predicted cost of the method."""
+        """Return the predicted cost of the method.
+
+        Parameters
+        ----------
+        match : object
+            What `match` has returned.
+        """
 
     @abstractmethod
     def run(self, match: Any, control: Control) -> Outcome | None:
-        """Solve the problem and report the bounds to `control`; return the best outcome.
+        """Solve the problem and report the bounds; return the best outcome.
 
         The result is None if the method was ended before it had a point. The user's problem is not changed.
+
+        Parameters
+        ----------
+        match : object
+            What `match` has returned.
+        control : Control
+            Of this call: it takes the bounds, and says when to stop.
         """
 
     def remark(self, match: Any) -> str:
-        """Return a sentence on how the method would solve the problem, for `explain`; by default none."""
+        """Return a sentence on how the method would solve the problem, for `explain`; by default none.
+
+        Parameters
+        ----------
+        match : object
+            What `match` has returned.
+        """
         return ""
 
     def conclusions(self, match: Any, certificate: Certificate) -> dict[str, Any]:
         """Return what follows from a certificate that meets the tolerance, for `Solution.details`.
 
         By default it is nothing. Long work calls `kernelopt.extend.check` between its steps.
+
+        Parameters
+        ----------
+        match : object
+            What `match` has returned.
+        certificate : Certificate
+            Of the outcome.
         """
         return {}
 

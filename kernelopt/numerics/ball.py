@@ -55,7 +55,15 @@ class Ball:
 
     @staticmethod
     def of(mid: Any, rad: Any) -> Ball:
-        """Return the ball of a computed midpoint and radius: infinite where either is not finite."""
+        """Return the ball of a computed midpoint and radius: infinite where either is not finite.
+
+        Parameters
+        ----------
+        mid : array or float
+            The centre.
+        rad : array of the same shape, or float
+            The radius.
+        """
         known = np.isfinite(mid + rad)
         all_known = known if isinstance(known, np.bool_) else np.count_nonzero(known) == known.size
         return Ball(mid, rad if all_known else np.where(known, rad, np.inf))
@@ -63,9 +71,18 @@ class Ball:
     @staticmethod
     @QUIET
     def computed(mid: Any, sizes: Any, terms: Any, rad: Any = 0.0) -> Ball:
-        """Return the ball of computed sums of so many products, or terms of few roundings, which count too.
+        """Return the ball of computed sums of products, or of terms of few roundings.
 
-        `sizes` are the sums of the absolute values of the terms, and `rad` of their errors.
+        Parameters
+        ----------
+        mid : array or float
+            The sums.
+        sizes : array or float
+            The sums of the absolute values of the terms.
+        terms : array or int
+            How many terms each sum has; roundings of a term count as terms too.
+        rad : array or float, default 0.0
+            The sums of the errors of the terms.
         """
         underflow = 4 * ETA * terms * np.not_equal(sizes, 0)
         return Ball.of(mid, raised(rad + gamma(terms) * sizes + underflow, terms))
@@ -73,7 +90,13 @@ class Ball:
     @staticmethod
     @QUIET
     def between(low: Any, high: Any) -> Ball:
-        """Return a ball around the intervals [low, high], for low <= high."""
+        """Return a ball around the intervals [low, high].
+
+        Parameters
+        ----------
+        low, high : arrays
+            The ends, low <= high.
+        """
         mid = np.asarray(low, dtype=float) / 2 + np.asarray(high, dtype=float) / 2
         return Ball.of(mid, raised(np.maximum(high - mid, mid - low)))
 
@@ -147,9 +170,16 @@ class Ball:
 
     @QUIET
     def dots(self, A: Array, plus: Array | None = None) -> Ball:
-        """Plus + A b for an exact A, every entry with one rounding, and with the error |A| r_b.
+        """Return plus + A b for an exact A and this ball b, every entry with one rounding.
 
-        Where b is a matrix, each row of A is multiplied by the row of b.
+        The error is |A| r_b. Where b is a matrix, each row of A is multiplied by the row of b.
+
+        Parameters
+        ----------
+        A : array of shape (k, n)
+            Known exactly.
+        plus : array of shape (k,), optional
+            What is added.
 
         Examples
         --------
@@ -200,7 +230,15 @@ class Ball:
 
     @QUIET
     def sum(self, axis: Any = None, keepdims: bool = False) -> Ball:
-        """The sum of k entries; one of all entries is rounded once where they are not too many."""
+        """Return the sum of k entries; one of all entries is rounded once where they are not too many.
+
+        Parameters
+        ----------
+        axis : int, optional
+            As for `numpy.sum`; None means all.
+        keepdims : bool, default False
+            As for `numpy.sum`.
+        """
         mid = np.asarray(self.mid, dtype=float)
         if axis is None and mid.size <= EXACTLY_SUMMED:
             count, found = mid.size, np.full((1,) * mid.ndim if keepdims else (), exact_sum(np.ravel(mid)))
@@ -215,7 +253,17 @@ class Ball:
 
     @QUIET
     def monotone(self, f: Callable[[Array], Array], relative: float = LIBRARY, falling: bool = False) -> Ball:
-        """F of the entries, for a monotone f that is computed to a relative error and exactly at zero."""
+        """Return f of the entries, for a monotone f that is exact at zero.
+
+        Parameters
+        ----------
+        f : function of an array
+            Increasing, or decreasing where `falling`.
+        relative : float >= 0, default 8 times the unit roundoff
+            The relative error to which f is computed.
+        falling : bool, default False
+            Whether f decreases.
+        """
         arguments = (self.above, self.below) if falling else (self.below, self.above)
         ends = []
         for side, argument in zip((-1, 1), arguments, strict=True):
@@ -226,22 +274,46 @@ class Ball:
         return Ball.between(*ends)
 
     def power(self, p: float) -> Ball:
-        """a^p for a >= 0, where smaller entries count as zero."""
+        """Return :math:`a^p` for a >= 0, where smaller entries count as zero.
+
+        Parameters
+        ----------
+        p : float
+            The exponent.
+        """
         found = self.monotone(lambda a: np.maximum(a, 0.0) ** p, falling=p < 0)
         return found if p < 0 else Ball.between(np.maximum(found.below, 0.0), found.above)
 
     def root(self, r: float) -> Ball:
-        """a^(1/r) for a >= 0: the roundings of r and 1/r change its logarithm by less than 2 u 745 / r."""
+        """Return :math:`a^{1/r}` for a >= 0.
+
+        The roundings of r and 1/r change its logarithm by less than 2 u 745 / r.
+
+        Parameters
+        ----------
+        r : float > 0
+            The inverse of the exponent.
+        """
         error = LIBRARY + 2 * 745 * UNIT / r
         return self if r == 1 else self.monotone(lambda a: np.maximum(a, 0.0) ** (1 / r), error)
 
     @QUIET
     def norm(self, p: float, axis: Any = None, keepdims: bool = False) -> Ball:
-        """|a|_p = s (sum_i t_i^p)^(1/p) with t = |a| / s and the largest |a_i| = s, for p >= 1.
+        r"""Return the norm :math:`\|a\|_p`.
 
-        The largest t is one. These errors are relative to the norm: u of t, in which the norm is homogeneous;
+        It is :math:`s\, (\sum_i t_i^p)^{1/p}` with :math:`t = |a| / s` and the largest absolute entry s. The
+        largest t is one. These errors are relative to the norm: u of t, in which the norm is homogeneous;
         (gamma_k + LIBRARY) / p of the powers and their sum; LIBRARY + u of the root and the product; u log k
         of 1/p, the exponent of a sum in [1, k]. The norm of the radii is added.
+
+        Parameters
+        ----------
+        p : float in [1, inf]
+            The exponent.
+        axis : int, optional
+            As for `numpy.sum`; None means all entries.
+        keepdims : bool, default False
+            As for `numpy.sum`.
         """
         sizes = np.abs(np.asarray(self.mid, dtype=float))
         largest = np.max(sizes, axis=axis, keepdims=True, initial=0.0)

@@ -85,11 +85,23 @@ class BallProblem:
     prices: Array
 
     def point(self, theta: Array) -> Point:
-        """Return the values of the variables at theta."""
+        """Return the values of the variables at theta.
+
+        Parameters
+        ----------
+        theta : array of shape (m,)
+            The weights.
+        """
         return split(self.variables, theta)
 
     def weights(self, point: Point) -> Array:
-        """Return theta at the values of the variables."""
+        """Return theta at the values of the variables.
+
+        Parameters
+        ----------
+        point : dict from int to array
+            The values, by the ids of the variables.
+        """
         return gathered(self.variables, point)
 
     @cached_property
@@ -147,24 +159,52 @@ class BallProblem:
         return np.full(self.reach.size, self.reach.size ** (-1 / self.p))
 
     def total(self, s: Array) -> Array:
-        """Return sum_k shares_k s_k, shape (m,)."""
+        r"""Return :math:`\sum_k \mathrm{shares}_k\, s_k`, shape (m,).
+
+        Parameters
+        ----------
+        s : array of shape (m,), or (r, m) for r > 1 risks
+            :math:`\alpha' \mathrm{reach}_m K_m \alpha` of each risk.
+        """
         return np.asarray(np.array(self.shares) @ np.atleast_2d(s))
 
     def lower(self, alpha: Array, s: Array) -> float:
-        r"""Return :math:`offset + factor\, (\ell(\alpha) - \|(s/2 - c)_+\|_q)`, a lower bound."""
+        r"""Return :math:`offset + factor\, (\ell(\alpha) - \|(s/2 - c)_+\|_q)`, a lower bound.
+
+        Parameters
+        ----------
+        alpha : array of shape (n,), or (r, n) for r > 1 risks
+            In the domain of the dual.
+        s : array of shape (m,), or (r, m)
+            :math:`\alpha' \mathrm{reach}_m K_m \alpha` of each risk.
+        """
         each = zip(self.shares, self.learners, np.atleast_2d(alpha), strict=True)
         value = sum(share * learner.loss.dual_value(a, learner.y) for share, learner, a in each)
         return self.offset + self.factor * (value - self.most(s))
 
     def most(self, s: Array) -> float:
-        r"""Return :math:`\|(s / 2 - c)_+\|_q`, the maximum of (s / 2 - c)'w over the unit ball."""
+        r"""Return :math:`\|(s / 2 - c)_+\|_q`, the maximum of (s / 2 - c)'w over the unit ball.
+
+        Parameters
+        ----------
+        s : array of shape (m,), or (r, m) for r > 1 risks
+            :math:`\alpha' \mathrm{reach}_m K_m \alpha` of each risk.
+        """
         return length_of_positive(np.maximum(self.total(s) / 2 - self.linear, 0.0), self.q)
 
     def upper(self, f: Array, w: Array, s: Array, error: float | Array = 0.0) -> float:
-        """Return the objective at weights w and the predictors f = K_w alpha, with the best intercepts.
+        r"""Return the objective at weights w and the predictors f = K_w alpha, with the best intercepts.
 
-        If the entries of f are known up to `error`, one number or one for each risk, it is an upper bound of
-        that.
+        Parameters
+        ----------
+        f : array of shape (n,), or (r, n) for r > 1 risks
+            The predictors without the intercepts.
+        w : array of shape (m,)
+            The scaled weights.
+        s : array of shape (m,), or (r, m)
+            :math:`\alpha' \mathrm{reach}_m K_m \alpha` of each risk.
+        error : float, or array of shape (r,), default 0.0
+            By how much entries of f may be wrong; then it is an upper bound of the objective.
         """
         rows = np.atleast_2d(f), np.atleast_2d(s), np.broadcast_to(error, len(self.learners))
         each = zip(self.shares, self.learners, *rows, strict=True)

@@ -37,25 +37,49 @@ class Part(ABC):
     def recognise(cls, constraints: Mapping[int, cp.Constraint]) -> Self | None:
         """Return constraints on variables x >= 0 as one set of this kind, or None.
 
-        They are all constraints that are connected by common variables, by their positions.
+        Parameters
+        ----------
+        constraints : dict from int to cvxpy constraint
+            All constraints that are connected by common variables, by their positions.
         """
         return None
 
     @classmethod
     def recognise_price(cls, weights: Array, e: cp.Expression) -> Part | None:
-        """Return weights'vec(e), a term of an objective in variables x >= 0, as a price, or None."""
+        """Return weights'vec(e), a term of an objective in variables x >= 0, as a price, or None.
+
+        Parameters
+        ----------
+        weights : array of shape (k,)
+            One number for each entry of e.
+        e : cvxpy expression of size k
+            Its entries, by columns.
+        """
         return None
 
     @abstractmethod
     def support(self, s: Slopes) -> float:
-        """Return an upper bound of max_x <s, x> - phi(x).
+        r"""Return an upper bound of :math:`\max_x \langle s, x \rangle - \varphi(x)`.
 
         It holds in exact arithmetic for all coefficients in the balls of `s`, whose ends are `below` and
         `above`.
+
+        Parameters
+        ----------
+        s : dict from variable to Ball
+            The coefficients of each variable, flattened by columns.
         """
 
     def multipliers(self, s: Slopes, support: float) -> dict[int, float]:
-        """Return the multipliers of the constraints: the derivatives of the support by their right sides."""
+        """Return the multipliers of the constraints: the derivatives of the support by their right sides.
+
+        Parameters
+        ----------
+        s : dict from variable to Ball
+            The coefficients of each variable, flattened by columns.
+        support : float
+            Its support, as `support` has returned it.
+        """
         return {}
 
     def start(self) -> dict[int, Array] | None:

@@ -45,17 +45,16 @@ def public():
 
 
 PUBLIC = public()
-CLASSES = [ko.Certificate, ko.Dual, ko.Grams, ko.Path, ko.Solution]  # whose methods users call most
-CLASSES += [item for item in PUBLIC if inspect.isclass(item) and "estimators" in item.__module__]
+CLASSES = [item for item in PUBLIC if inspect.isclass(item)]
 
 
 def methods():
-    """The methods of these classes that have docstrings of their own."""
+    """The methods of these classes. One that fills in a hook of a base class has its description there."""
     named = {
         f"{kind.__name__}.{name}": inspect.unwrap(getattr(item, "__func__", item))
         for kind in CLASSES
         for name, item in vars(kind).items()
-        if name[0] != "_" and item.__doc__
+        if name[0] != "_" and item.__doc__ and not any(hasattr(base, name) for base in kind.__bases__)
     }
     return {name: item for name, item in named.items() if inspect.isfunction(item)}
 

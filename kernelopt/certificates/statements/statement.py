@@ -82,13 +82,39 @@ class Statement:
     def row(
         self, name: str, at: Sequence[int], values: Sequence[float], right: float, equal: bool = False
     ) -> int:
-        """Add sum of values * x[at] <= right, or == right, and return its number."""
+        """Add a linear inequality or equation, and return its number.
+
+        Parameters
+        ----------
+        name : str
+            Its label.
+        at : sequence of int
+            The positions of its variables among the columns.
+        values : sequence of float
+            Their coefficients.
+        right : float
+            What the sum of values * x[at] is at most, or is equal to.
+        equal : bool, default False
+            Whether it is an equation.
+        """
         self.rows.append((name, [int(j) for j in at], [float(v) for v in values], float(right), equal))
         self.u.append(Fraction(0))
         return len(self.rows) - 1
 
     def add_rows(self, names: Sequence[str], A: Any, right: Array, equal: bool) -> None:
-        """Add A x <= right, or A x == right, for a sparse matrix A."""
+        """Add the rows of A x <= right, or of A x == right.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Their labels.
+        A : sparse matrix, with a column for each variable
+            The coefficients.
+        right : array of shape (rows,)
+            The right sides.
+        equal : bool
+            Whether they are equations.
+        """
         A = sp.csr_array(A)
         for i, name in enumerate(names):
             at = slice(A.indptr[i], A.indptr[i + 1])
@@ -104,30 +130,67 @@ class Statement:
     def risk(
         self, K: Array, at: Sequence[int], curve: Array, ends: Array, price: float = 1.0, bias: bool = True
     ) -> int:
-        r"""Add a risk of the kernel that the entries `at` of x combine, times a price.
+        r"""Add a risk of the kernel that the entries `at` of x combine, times a price; return its number.
 
         .. math:: \mathrm{price} \cdot \max_a\ \ell(a) - \tfrac12 a'\Big(\sum_j x_{at_j} K_j\Big)a
 
-        with :math:`1'a = 0` where there is an intercept, and
-        :math:`\ell(a) = linear\, a - \tfrac12 curvature\, a^2 - l_1 |a|`, with these three in the rows of
-        `curve`, on the intervals between the two rows of `ends`.
+        with :math:`\ell(a) = linear\, a - \tfrac12 curvature\, a^2 - l_1 |a|`, summed over the points.
+
+        Parameters
+        ----------
+        K : array of shape (m, n, n)
+            The kernels on the labelled points.
+        at : sequence of m int
+            The positions of their weights among the columns.
+        curve : array of shape (3, n)
+            The rows linear, curvature and l1.
+        ends : array of shape (2, n)
+            The lower and the upper ends of a.
+        price : float > 0, default 1.0
+            The factor.
+        bias : bool, default True
+            Whether there is an intercept, so that :math:`1'a = 0`.
         """
         self.risks.append({"kernels": len(K), "points": K.shape[1], "bias": bool(bias)})
         return self._add(len(self.risks) - 1, K=K, at=at, curve=curve, ends=ends, price=price)
 
     def ball(self, B: Array, radius: float, p: float) -> int:
-        r"""Add the ball :math:`\|B x\|_p \le radius`."""
+        r"""Add the ball :math:`\|B x\|_p \le radius`; return its number.
+
+        Parameters
+        ----------
+        B : array with a column for each variable
+            The matrix.
+        radius : float >= 0
+            The radius.
+        p : float in [1, inf]
+            The exponent.
+        """
         self.balls.append({"rows": len(B), "p": exponent_text(p)})
         return self._add(len(self.balls) - 1, B=B, radius=radius)
 
     def cone(self, G: Array) -> int:
-        """Add sum_j x_j G_j >> 0; G has one symmetric matrix for every column."""
+        r"""Add :math:`\sum_j x_j G_j \succeq 0`; return its number.
+
+        Parameters
+        ----------
+        G : array of shape (columns, k, k)
+            One symmetric matrix for every variable.
+        """
         self.cones.append({"order": G.shape[1]})
         self.mix.append([Fraction(0)] * len(G))
         return self._add(len(self.cones) - 1, G=G)
 
     def set_witness(self, k: int, **arrays: Any) -> None:
-        """Set arrays of the witness of the risk, ball or cone k; the others are zero."""
+        """Set arrays of the witness of a risk, ball or cone; the others are zero.
+
+        Parameters
+        ----------
+        k : int
+            Its number.
+        **arrays : arrays
+            By the names that docs/certificates.md has.
+        """
         self._add(k, **arrays)
 
     def _add(self, k: int, **arrays: Any) -> int:
@@ -192,6 +255,11 @@ class Statement:
 
         It is an NPZ archive with two documents in JSON, whose comment is the SHA-256 of all bytes before it.
         An interrupted call leaves the file that was there before.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The name, which is taken as it is.
 
         Raises
         ------
