@@ -18,6 +18,7 @@ import kernelopt
 HERE = Path(__file__).parent
 NPM = HERE.parent / "node_modules" / "katex" / "dist"
 sys.path.insert(0, str(HERE / "extensions"))
+from site_pages import start_katex  # noqa: E402
 
 project = html_title = "kernelopt"  # the default title is wider than a phone
 author = "the kernelopt developers"
@@ -45,6 +46,7 @@ suppress_warnings = ["ref.citation"]  # the references of a module are a list, w
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 nb_execution_mode = "cache"
+nb_execution_in_temp = True  # a page on files writes some
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 copybutton_exclude = ".linenos, .gp, .go"
@@ -76,8 +78,7 @@ numpydoc_show_class_members = False
 # Formulas. An error in one fails the build.
 katex_prerender = NPM.exists() and shutil.which("node") is not None
 katex.KATEX_DEFAULT_OPTIONS["throwOnError"] = True
-# Its Unix socket is found before the server listens: connecting to the other one is tried again.
-katex.KaTeXServer.start_server_process = katex.KaTeXServer.start_network_socket
+katex.KaTeXServer.start_server_process = classmethod(start_katex)
 katex_css_path = "katex/katex.min.css" if katex_prerender else "katex-math.css"
 katex_options = 'output: "mathml"'
 
