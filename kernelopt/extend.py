@@ -2,7 +2,7 @@ r"""The public names for authors of losses, kernels, fidelities, sets, methods a
 
 Everything that such a package needs is here, in `kernelopt.errors`, in `kernelopt.testing` for its tests, or
 in `kernelopt` itself; other modules may change. A package names what it adds in its entry points. Then
-`kernelopt list` shows all but sets, and "auto" tries its methods. CONTRIBUTING.md has the steps.
+`kernelopt list` shows it, and "auto" tries its methods. CONTRIBUTING.md has the steps.
 
 ======================== =========================== ==============================================
 added                    is                          group of entry points

@@ -1,4 +1,4 @@
-"""The losses, kernels, fidelities, methods and formulations of kernelopt and of other packages."""
+"""The losses, kernels, fidelities, parts, methods and formulations of kernelopt and of other packages."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from kernelopt.fidelities import Fidelity
 from kernelopt.kernels import Kernel
 from kernelopt.losses import Loss
 from kernelopt.methods.selection import registered
+from kernelopt.structure.parts import Part
 from kernelopt.validation import one_of
 
-Kind = Literal["losses", "kernels", "fidelities", "methods", "formulations"]
+Kind = Literal["losses", "kernels", "fidelities", "parts", "methods", "formulations"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-BASE_CLASSES: dict[str, type] = {  # those of kernelopt are defined in the module kernelopt.losses, and so on
-    "losses": Loss,
-    "kernels": Kernel,
-    "fidelities": Fidelity,
+BASE_CLASSES: dict[str, tuple[type, tuple[str, ...]]] = {  # with the modules that have the ones of kernelopt
+    "losses": (Loss, ("kernelopt.losses",)),
+    "kernels": (Kernel, ("kernelopt.kernels",)),
+    "fidelities": (Fidelity, ("kernelopt.fidelities",)),
+    "parts": (Part, ("kernelopt.structure.parts", "kernelopt.structure.powers")),
 }
 
 
@@ -34,13 +36,13 @@ def installed(kind: Kind) -> dict[str, Any]:
 
     Parameters
     ----------
-    kind : "losses", "kernels", "fidelities", "methods" or "formulations"
+    kind : "losses", "kernels", "fidelities", "parts", "methods" or "formulations"
 
     Returns
     -------
     dict
-        The classes of losses, kernels and fidelities; the objects of methods; the `Entry` records of
-        formulations.
+        The classes of losses, kernels, fidelities and parts, which are sets and prices of weights; the
+        objects of methods; the `Entry` records of formulations.
 
     Raises
     ------
@@ -64,10 +66,11 @@ def installed(kind: Kind) -> dict[str, Any]:
     if kind == "methods":
         catalogue()  # imports the packages of formulations, which may register methods for these
         return dict(registered())
-    group, base = f"kernelopt.{kind}", BASE_CLASSES[kind]
+    group, (base, modules) = f"kernelopt.{kind}", BASE_CLASSES[kind]
     own = {
         name: value
-        for name, value in vars(import_module(group)).items()
+        for module in modules
+        for name, value in vars(import_module(module)).items()
         if isinstance(value, type) and issubclass(value, base) and not isabstract(value) and name[0] != "_"
     }
     return own | {point.name: found for point, found in subclasses(group, base, own)}

@@ -113,7 +113,9 @@ def read_sdpa(path: str | os.PathLike[str]) -> cp.Problem:
     -------
     cp.Problem
         Its variable is `x` of shape (m,). Each block is a constraint with the label ``block 1``,
-        ``block 2``, ...; a diagonal block is an inequality.
+        ``block 2``, ...; a diagonal block is an inequality. The format has no equations: where an entry of a
+        diagonal block is exactly the negative of a later one, as `write_sdpa` writes an equation, the two
+        are one equation in the place of the first, with the label ``equations of block 1``, ....
 
     Raises
     ------
@@ -158,13 +160,33 @@ def read_sdpa(path: str | os.PathLike[str]) -> cp.Problem:
         if not entries:
             raise lines.error("entries in every block", f"none in block {b} up to the end")
     x = cp.Variable(m, name="x")
-    pairs = enumerate(zip(orders, blocks, strict=True), 1)
-    constraints = [block_constraint(int(n), entries, x).set_label(f"block {b}") for b, (n, entries) in pairs]
+    pairs = opposite_rows([entries if n < 0 else {} for n, entries in zip(orders, blocks, strict=True)])
+    constraints = []
+    for b, (order, entries, twins) in enumerate(zip(orders, blocks, pairs, strict=True), 1):
+        constraints += block_constraints(int(order), entries, twins, x, f"block {b}")
     return cp.Problem(cp.Minimize(cp.Constant(np.array(c), name="c") @ x), constraints)
 
 
-def block_constraint(order: int, entries: Entries, x: cp.Variable) -> Any:
-    """Return the constraint sum_i x_i F_i - F_0 >> 0 of one block, >= 0 of a diagonal one."""
+def opposite_rows(diagonals: list[Entries]) -> list[dict[int, bool]]:
+    """Return by block the rows that are negatives of each other, and of each whether it is the first one."""
+    pairs: list[dict[int, bool]] = [{} for _ in diagonals]
+    open_rows: dict[frozenset[tuple[int, float]], list[tuple[int, int]]] = {}
+    for b, entries in enumerate(diagonals):
+        for (i, _), values in sorted(entries.items()):
+            row = {k: v for k, v in values.items() if v}
+            firsts = open_rows.get(frozenset((k, -v) for k, v in row.items()), [])
+            if row and firsts:
+                first, at = firsts.pop(0)
+                pairs[first][at], pairs[b][i] = True, False
+            else:
+                open_rows.setdefault(frozenset(row.items()), []).append((b, i))
+    return pairs
+
+
+def block_constraints(
+    order: int, entries: Entries, twins: dict[int, bool], x: cp.Variable, label: str
+) -> list[cp.Constraint]:
+    """Return sum_i x_i F_i - F_0 >> 0, or >= 0 for a diagonal block, with one equation for two `twins`."""
     n = abs(order)
     found = [(i, j, k, v) for (i, j), values in entries.items() for k, v in values.items()]
     found += [(j, i, k, v) for i, j, k, v in found if i != j]
@@ -173,8 +195,18 @@ def block_constraint(order: int, entries: Entries, x: cp.Variable) -> Any:
     F = sp.csc_array(
         (values, (at.astype(int), matrices.astype(int))), shape=(n ** (1 + (order > 0)), x.size + 1)
     )
-    slack = F[:, 1:] @ x - F[:, [0]].toarray().ravel()
-    return slack >= 0 if order < 0 else cp.reshape(slack, (n, n), order="F") >> 0
+
+    def slack(F: Any) -> cp.Expression:
+        return F[:, 1:] @ x - F[:, [0]].toarray().ravel()
+
+    if order > 0:
+        return [(cp.reshape(slack(F), (n, n), order="F") >> 0).set_label(label)]
+    firsts = sorted(i for i, first in twins.items() if first)
+    found = [(slack(F[firsts]) == 0).set_label(f"equations of {label}")] if firsts else []
+    if len(twins) < n:
+        rest = F[[i for i in range(n) if i not in twins]] if twins else F
+        found.append((slack(rest) >= 0).set_label(label))
+    return found
 
 
 def write_sdpa(problem: cp.Problem, path: str | os.PathLike[str]) -> None:
@@ -184,10 +216,10 @@ def write_sdpa(problem: cp.Problem, path: str | os.PathLike[str]) -> None:
     ----------
     problem : cp.Problem
         With an affine objective and affine arguments of `==`, `>=`, `<=` and `>> 0`. The attributes of
-        variables are written as constraints. Equations become two inequalities without a point strictly
-        inside, so that `certify` of the file may find no feasible point. Of symmetric variables the entries
-        of the upper triangle are variables of the file. A maximum is written as the minimum of minus the
-        objective. Parameters have their values.
+        variables are written as constraints. The format has no equations: each is written as two
+        inequalities, which `read_sdpa` reads as one equation. Of symmetric variables the entries of the upper
+        triangle are variables of the file. A maximum is written as the minimum of minus the objective.
+        Parameters have their values.
     path : str or path-like
         Coefficients are written so that they are read back as the same doubles. A constant of the objective
         stands in a comment, since the format has none.

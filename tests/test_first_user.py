@@ -48,6 +48,12 @@ def test_a_kernel_variable_needs_symmetry():
     ko.risk(cp.Variable((20, 20), symmetric=True), Y, ko.hinge())
 
 
+def test_kernels_as_text_are_refused_with_the_function_that_reads_them():
+    with pytest.raises(ko.InputError, match=r"got the text 'gaussian\(1.0\)'.*parse_kernel\('gaussian"):
+        ko.Grams.from_kernels([ko.linear(), "gaussian(1.0)"], X)
+    assert len(ko.Grams.from_kernels([ko.parse_kernel("gaussian(1.0)")], X)) == 1
+
+
 def test_a_solver_for_other_cones_is_an_error_and_not_a_result():
     with pytest.raises(ko.SolverError, match="HIGHS"):
         ko.solve(ball(), solver="HIGHS")

@@ -121,6 +121,38 @@ def test_a_written_problem_is_read_back_with_its_optimum(tmp_path, name):
     assert [line for line in text.splitlines() if line[0] != '"'] == file.read_text().splitlines()
 
 
+@pytest.mark.parametrize("name", ["linear", "trace"])
+def test_an_equation_comes_back_as_one_with_the_certified_value_of_the_problem(tmp_path, name):
+    """As two inequalities it would have no interior, and certificates no upper bound."""
+    problem, file = problems()[name], tmp_path / "equation.dat-s"
+    ko.write_sdpa(problem, file)
+    again = ko.read_sdpa(file)
+    (equation,) = (c for c in again.constraints if c.label.startswith("equations of"))
+    assert type(equation).__name__ == "Equality" and equation.size == 1
+    known, found = ko.solve(problem).certificate, ko.solve(again).certificate
+    offset = 4.0 if name == "linear" else 0.0
+    assert max(known.gap, found.gap) <= 1e-5
+    assert found.lower + offset <= known.upper and known.lower <= found.upper + offset
+    again.solve(solver=cp.CLARABEL)
+    assert ko.certify(again).gap <= 1e-5
+    again.variables()[0].value = None
+    assert np.isfinite(ko.certify(again).upper)  # phase one finds a point inside
+
+
+def test_exact_pairs_of_entries_are_equations_wherever_they_stand(tmp_path):
+    """x1 = 2 from two entries of a block, x1 + x2 = 0 from two of both. Two entries 0 >= 0 are no pair."""
+    entries = ["0 1 1 1 2", "1 1 1 1 1", "1 1 2 2 1", "2 1 2 2 1", "0 1 3 3 -2", "1 1 3 3 -1", "0 1 4 4 0"]
+    entries += ["1 2 1 1 1", "2 2 1 1 1", "0 2 2 2 0", "1 2 3 3 -1", "2 2 3 3 -1"]
+    text = "\n".join(["2", "2", "-4 -3", "1 1", *entries, ""])
+    problem = ko.read_sdpa(written(tmp_path, text))
+    sizes = [(c.label, type(c).__name__, c.size) for c in problem.constraints]
+    assert sizes == [
+        ("equations of block 1", "Equality", 2), ("block 1", "Inequality", 1), ("block 2", "Inequality", 2),
+    ]  # fmt: skip
+    assert problem.solve() == pytest.approx(0.0, abs=1e-6)
+    assert np.allclose(problem.variables()[0].value, [2, -2], atol=1e-6)
+
+
 def test_what_has_no_such_format_is_named(tmp_path):
     x = cp.Variable(2, name="x")
     file = tmp_path / "no.dat-s"

@@ -1,8 +1,9 @@
-"""List the losses, kernels, fidelities, methods and formulations that are installed.
+"""List the losses, kernels, fidelities, parts, methods and formulations that are installed.
 
-List the losses, kernels, fidelities and methods that are installed, and the formulations with the data
-that they take and their references. Other packages may bring some of all these. Exit status: 0 if all
-can be used, 1 if a package names one that cannot be used, 2 on wrong use.
+List the losses, kernels, fidelities, sets and prices of weights ("parts") and methods that are
+installed, and the formulations with the data that they take and their references. Other packages may
+bring some of all these. Exit status: 0 if all can be used, 1 if a package names one that cannot be
+used, 2 on wrong use.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ COLUMNS = {  # headings and the keys of a line, for formulations and for all els
 
 def add_options(parser: Parser) -> None:
     """Add the options of the command."""
-    kinds = "losses, kernels, fidelities, methods or formulations (default: all)"
+    kinds = "losses, kernels, fidelities, parts, methods or formulations (default: all)"
     parser.add_argument("kind", nargs="*", help=kinds)
 
 

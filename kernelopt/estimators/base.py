@@ -22,7 +22,13 @@ from kernelopt.catalog import Formulation
 from kernelopt.errors import InputError, ParameterError, ShapeError
 from kernelopt.estimators.dictionary import fit_dictionary
 from kernelopt.estimators.fitting import limit_of_solve, running_fit
-from kernelopt.estimators.kernels import StackKernels, have_room, trained_on_points, trained_on_stack
+from kernelopt.estimators.kernels import (
+    StackKernels,
+    have_room,
+    of_one_distance,
+    trained_on_points,
+    trained_on_stack,
+)
 from kernelopt.estimators.labels import classes_of, signs
 from kernelopt.estimators.precomputed import KernelStack
 from kernelopt.estimators.samples import finite_points, is_stack, is_strings, warn_of_gram
@@ -208,6 +214,9 @@ class KernelEstimator(SavedMixin, BaseEstimator):
         else:
             names = getattr(self, "feature_names_in_", None)
             dictionary = fit_dictionary(self.kernels, samples, names, weights, self.random_state)
+            swift = of_one_distance(dictionary.kernels) and self.normalize != "multiplicative"
+            if fit is not None and "p" in self.get_params(deep=False):
+                fit.avoidable = not swift and samples.dtype != object
             trained, grams = trained_on_points(dictionary, samples, self.normalize, weights)
         self._trained, self.kernels_ = trained, trained.kernels
         self.kernel_names_, self._checksum = self._trained.names, samples_checksum(samples)

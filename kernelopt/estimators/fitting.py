@@ -15,6 +15,10 @@ from kernelopt.running import Call, running_call
 from kernelopt.validation import positive
 
 F = TypeVar("F", bound=Callable[..., Any])
+WITHOUT_MATRICES = (
+    "Or take Gaussian kernels by name, kernels=['gaussian(0.6 median)', 'gaussian(1.2 median)'], with "
+    'normalize="trace": the method "newton" learns from the points, without a matrix.'
+)
 
 
 class Fit(Call):
@@ -30,11 +34,14 @@ class Fit(Call):
         The number of solves that were started.
     expected, rounds : int
         The number of solves that are to come, and of evaluations of all kernels between them.
+    avoidable : bool
+        Whether kernels of points are evaluated between all of them, as Gaussian ones need not be.
     """
 
     def __init__(self, name: str, time_limit: float | None) -> None:
         super().__init__(time_limit)
         self.name, self.solves, self.expected, self.rounds = name, 0, 1, 0
+        self.avoidable = False
         self._evaluating_since: float | None = None
         self._evaluation = self._evaluations = 0.0  # seconds of the last evaluation, and of all of them
         self.show("reading the samples")
@@ -87,6 +94,8 @@ class Fit(Call):
             kernels = self.seconds - self.steps.seconds + self.steps.predicted
             if not self.stage and math.isfinite(kernels):
                 cure = f"The kernels alone take about {kernels:.2g} s. {cure}"
+        if self.avoidable:
+            cure = f"{cure} {WITHOUT_MATRICES}"
         had = f"{self.name} had {' and '.join(done) or 'evaluated no kernel'}"
         if self.interrupted:
             error = KeyboardInterrupt()

@@ -283,6 +283,12 @@ def have_room(grams: Grams) -> bool:
     return 8 * MATRICES * m * n * n <= CACHE_BYTES
 
 
+def of_one_distance(kernels: Sequence[Kernel]) -> bool:
+    """Whether kernels are functions of one distance, from which the method "newton" needs no matrices."""
+    found = {profile and profile.distance for profile in (kernel.profile() for kernel in kernels)}
+    return len(found) == 1 and None not in found
+
+
 def divided(grams: Grams, constants: Array) -> Grams:
     """Return the kernels divided by constants of shape (m,)."""
     return Grams(ScaledStorage(grams.storage, constants))

@@ -81,6 +81,11 @@ def as_kernels(kernels: Any) -> tuple[KernelFunction, ...]:
     if not len(kernels):
         raise ShapeError("kernels must hold at least one kernel, got none. Add one, such as linear().")
     for kernel in kernels:
+        if isinstance(kernel, str):
+            raise InputError(
+                f"kernels must be kernel objects such as gaussian(1.0), got the text {kernel!r}. Read it: "
+                f"from_kernels([parse_kernel({kernel!r})], X)."
+            )
         if isinstance(kernel, type) or not (callable(kernel) and hasattr(kernel, "rank")):
             raise InputError(
                 f"kernels must be kernel objects such as gaussian(1.0), got {kernel!r}. "

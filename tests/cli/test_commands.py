@@ -104,7 +104,7 @@ CYCLE = "\n".join(
         ("certify --size 100", "even and between 6 and 60"),
         ("certify --solver CLARABELL", "Did you mean CLARABEL?"),
         ("certify --problem svm", "must be the beginning of a name"),
-        ("list losses loss", "must be one of losses, kernels, fidelities, methods, formulations, g"),
+        ("list losses loss", "must be one of losses, kernels, fidelities, parts, methods, formulations, g"),
         ("list fromulations", "Did you mean formulations?"),
     ],
 )

@@ -158,6 +158,20 @@ def test_the_error_says_what_was_done_and_how_many_seconds_are_enough(clock):
         es.MKLClassifier(kernels, time_limit=60.0).fit(X, Y)
 
 
+def test_the_error_names_the_kernels_that_need_no_matrix(clock):
+    remedy = "kernels=['gaussian(0.6 median)', 'gaussian(1.2 median)'], with normalize=\"trace\""
+    for model in (es.MKLClassifier, es.MKLRegressor):
+        with pytest.raises(ko.TimeLimitError) as caught:
+            model([Counted(slow(clock, 1.0))] * 3, time_limit=1.5).fit(X, Y)
+        assert remedy in str(caught.value) and '"newton"' in str(caught.value)
+        clock.now = 0.0
+    named = ["gaussian(0.6 median)", "gaussian(1.2 median)"]
+    assert es.MKLClassifier(named, normalize="trace", method="newton").fit(X, Y).dual_gap_ <= 1e-3
+    with pytest.raises(ko.TimeLimitError) as caught:  # another problem, of matrices whatever the kernels are
+        es.KernelAlignment([Counted(slow(clock, 1.0))] * 3, time_limit=1.5).fit(X, Y)
+    assert "newton" not in str(caught.value)
+
+
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("call", [1, 5])
 def test_control_c_while_kernels_are_evaluated_is_a_keyboard_interrupt_at_once(name, call):
