@@ -29,9 +29,9 @@ def signed_box(y: Array, curvature: float | Array, C: float | Array) -> Curve:
 class hinge(WeightedLoss):
     r"""The hinge loss of the 1-norm soft margin.
 
-    .. math:: \sum_i C_i (1 - y_i t_i)_+, \qquad \ell(a) = y'a \ \text{ on } \ 0 \le y_i a_i \le C_i
+    .. math:: \sum_i C_i (1 - y_i t_i)_+
 
-    for predictions t and labels y; l is the dual of the loss, as in `Loss`.
+    for predictions t and labels y. Its dual is :math:`\ell(a) = y'a` on :math:`0 \le y_i a_i \le C_i`.
 
     Parameters
     ----------
@@ -57,10 +57,10 @@ class hinge(WeightedLoss):
 class squared_hinge(WeightedLoss):
     r"""The squared hinge loss of the 2-norm soft margin.
 
-    .. math:: \sum_i \tfrac12 C_i (1 - y_i t_i)_+^2, \qquad
-        \ell(a) = y'a - \sum_i \tfrac{a_i^2}{2 C_i} \ \text{ on } \ 0 \le y_i a_i
+    .. math:: \sum_i \tfrac12 C_i (1 - y_i t_i)_+^2
 
-    for predictions t and labels y; l is the dual of the loss, as in `Loss`.
+    for predictions t and labels y. Its dual is :math:`\ell(a) = y'a - \sum_i a_i^2 / (2 C_i)` on
+    :math:`0 \le y_i a_i`.
 
     Parameters
     ----------
@@ -79,11 +79,12 @@ class squared_hinge(WeightedLoss):
 class huberized_hinge(WeightedLoss):
     r"""The hinge with a quadratic part, which a ridge of its dual makes.
 
-    .. math:: \sum_i \max_{0 \le a \le C_i} a (1 - y_i t_i) - \tfrac\tau2 a^2, \qquad
-        \ell(a) = y'a - \tfrac\tau2 a'a \ \text{ on } \ 0 \le y_i a_i \le C_i
+    .. math:: \sum_i\ \max_{0 \le a \le C_i}\ a (1 - y_i t_i) - \tfrac\tau2 a^2
 
-    A term is zero for :math:`y_i t_i \ge 1`, quadratic over a length :math:`\tau C_i`, and then linear with
-    slope :math:`C_i`. This is the general (C, tau) criterion of [1]_; predictions use K and not K + tau I.
+    for predictions t and labels y. Its dual is :math:`\ell(a) = y'a - \tfrac\tau2 a'a` on
+    :math:`0 \le y_i a_i \le C_i`. A term is zero for :math:`y_i t_i \ge 1`, quadratic over a length
+    :math:`\tau C_i`, and then linear with slope :math:`C_i`. This is the general (C, tau) criterion of [1]_;
+    predictions use K and not K + tau I.
 
     Parameters
     ----------
@@ -160,10 +161,10 @@ class hard_margin(Loss):
 class logistic(WeightedLoss):
     r"""The logistic loss, the negative logarithm of a likelihood of the labels.
 
-    .. math:: \sum_i C_i \log(1 + \exp(-y_i t_i)), \qquad
-        \ell(a) = \sum_i C_i H(y_i a_i / C_i) \ \text{ on } \ 0 \le y_i a_i \le C_i
+    .. math:: \sum_i C_i \log(1 + \exp(-y_i t_i))
 
-    with the entropy :math:`H(v) = -v \log v - (1 - v) \log(1 - v)`; l is the dual of the loss, as in `Loss`.
+    for predictions t and labels y. Its dual is :math:`\ell(a) = \sum_i C_i H(y_i a_i / C_i)` on
+    :math:`0 \le y_i a_i \le C_i`, with the entropy :math:`H(v) = -v \log v - (1 - v) \log(1 - v)`.
 
     Parameters
     ----------

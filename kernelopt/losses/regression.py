@@ -18,9 +18,10 @@ from kernelopt.validation import Array, positive
 class squared(WeightedLoss):
     r"""The squared loss of kernel ridge regression.
 
-    .. math:: \sum_i \tfrac12 C_i (t_i - y_i)^2, \qquad \ell(a) = y'a - \sum_i \tfrac{a_i^2}{2 C_i}
+    .. math:: \sum_i \tfrac12 C_i (t_i - y_i)^2
 
-    for predictions t and targets y; l is the dual of the loss, as in `Loss`, and a has no bounds.
+    for predictions t and targets y. Its dual is :math:`\ell(a) = y'a - \sum_i a_i^2 / (2 C_i)`, without
+    bounds.
 
     Parameters
     ----------
@@ -46,10 +47,10 @@ class squared(WeightedLoss):
 class epsilon_insensitive(WeightedLoss):
     r"""The loss of support vector regression, which is zero in a tube around the targets.
 
-    .. math:: \sum_i C_i (|t_i - y_i| - \varepsilon)_+, \qquad
-        \ell(a) = y'a - \varepsilon \|a\|_1 \ \text{ on } \ |a_i| \le C_i
+    .. math:: \sum_i C_i (|t_i - y_i| - \varepsilon)_+
 
-    for predictions t and targets y; l is the dual of the loss, as in `Loss`.
+    for predictions t and targets y. Its dual is :math:`\ell(a) = y'a - \varepsilon \|a\|_1` on
+    :math:`|a_i| \le C_i`.
 
     Parameters
     ----------
@@ -82,10 +83,10 @@ class epsilon_insensitive(WeightedLoss):
 class one_class(WeightedLoss):
     r"""The loss of one-class learning, used without intercept.
 
-    .. math:: \sum_i C_i (1 - t_i)_+, \qquad \ell(a) = 1'a \ \text{ on } \ 0 \le a_i \le C_i
+    .. math:: \sum_i C_i (1 - t_i)_+
 
-    for predictions t; l is the dual of the loss, as in `Loss`. With an intercept the optimum would be b = 1
-    and f = 0.
+    for predictions t. Its dual is :math:`\ell(a) = 1'a` on :math:`0 \le a_i \le C_i`. With an intercept the
+    optimum would be b = 1 and f = 0.
 
     Parameters
     ----------
