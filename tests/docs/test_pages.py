@@ -39,7 +39,7 @@ def test_a_page_prints_what_it_says_draws_its_figures_and_its_duals_have_the_sam
     blocks, (count, figures) = python_blocks(text), BLOCKS[page]
     assert len(blocks) == count and "<!-- output -->" not in text
     pyplot.close("all")  # figures of other tests
-    with mpl.rc_context(), problems_built(Path(page).name) as built:
+    with problems_built(Path(page).name) as built:
         for source, said in blocks:
             printed = printed_by(source, Path(page).name, namespace)
             assert printed == said or (said is None and not printed)

@@ -9,7 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import cvxpy as cp
-import matplotlib as mpl
 import numpy as np
 import pytest
 
@@ -397,7 +396,7 @@ def test_the_page_on_duality_prints_what_it_says():
     namespace = {}
     blocks = python_blocks((ROOT / "docs" / "duality.md").read_text(encoding="utf-8"))
     assert len(blocks) == 8
-    with mpl.rc_context({"backend": "Agg"}), problems_built("duality.md") as built:
+    with problems_built("duality.md") as built:
         for source, said in blocks:
             assert printed_by(source, "duality.md", namespace) == (said or "")
     assert len(built.problems) == 3 and not built.check_duals()

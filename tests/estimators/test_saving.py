@@ -6,7 +6,6 @@ import copy
 from functools import cache
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -214,6 +213,5 @@ def test_the_page_prints_what_it_says(page, count, tmp_path, monkeypatch):
     namespace = {}
     blocks = python_blocks((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"))
     assert len(blocks) == count
-    with mpl.rc_context({"backend": "Agg"}):
-        for source, said in blocks:
-            assert printed_by(source, f"{page}.md", namespace) == (said or "")
+    for source, said in blocks:
+        assert printed_by(source, f"{page}.md", namespace) == (said or "")
