@@ -142,12 +142,14 @@ def rounds_coefficients(e: cp.Expression) -> bool:
 
 def is_rounded(e: AddExpression) -> bool:
     """Whether adding the coefficients of the affine terms of a sum, or their constants, rounds one."""
-    used = [entry for arg in e.args for entry in entries_in(arg)]
-    inner = any(isinstance(node, AddExpression) for arg in e.args for node in nodes(arg))
-    if not inner and len({*used}) == len(used) and sum(arg.is_constant() for arg in e.args) <= 1:
+    terms = [arg for arg in e.args if not arg.is_zero()]  # cvxpy writes M >> 0 as M + -0
+    used = [entry for term in terms for entry in entries_in(term)]
+    inner = any(isinstance(node, AddExpression) for term in terms for node in nodes(term))
+    distinct = len({*used}) == len(used) and sum(term.is_constant() for term in terms) <= 1
+    if len(terms) < 2 or (distinct and not inner):
         return False  # the frequent case: no coefficient need be read
     sums = dict[cp.Variable | None, Any]()  # of the constants for None
-    for read in filter(None, map(affine, e.args)):
+    for read in filter(None, map(affine, terms)):
         for variable, A in ((None, read.constant), *read.matrices.items()):
             if variable not in sums:
                 sums[variable] = A

@@ -66,7 +66,7 @@ def correction_system(
 ) -> CorrectionSystem | None:
     """Return a well-conditioned system in these columns, None where none is found.
 
-    Its rows are chosen by QR with column pivoting of A', weighted with the distances of z from the boundary
+    Its rows are the pivots of an LU factorisation of A, weighted with the distances of z from the boundary
     of the dual cone: z can change most where it is far inside. Distances are capped at a multiple of
     `wanted`, the size of the wanted change.
     """
@@ -84,13 +84,15 @@ def correction_system(
             np.isfinite(M).all() and np.array_equal(M / scale[:, None] / power, entries)
         ):  # over-, underflow
             return None
-        try:
-            chosen = scipy.linalg.qr(M, mode="r", pivoting=True)[1][:k]
-            M = M[:, chosen]
-            R = np.linalg.inv(M)
-        except np.linalg.LinAlgError:
+        factors, swaps, singular = scipy.linalg.lapack.dgetrf(M.T)
+        if singular:
             return None
-        residual = (Ball(np.eye(k)) - R @ Ball(M)).size
+        chosen = np.arange(rows.size)
+        for first, second in enumerate(swaps):
+            chosen[[first, second]] = chosen[[second, first]]
+        chosen = chosen[:k]
+        R = scipy.linalg.lapack.dgetri(factors[:k], np.arange(k))[0].T
+        residual = (Ball(np.eye(k)) - R @ Ball(M[:, chosen])).size
     if not np.isfinite(residual).all():
         return None
     return CorrectionSystem(columns, rows[chosen], power[chosen], scale, R, residual)
@@ -219,12 +221,12 @@ def dual_value(program: ConeProgram, x: Array, z: Array, box: Box) -> DualValue:
         found = corrected_exactly(program, x, z, r, box, unbounded, columns)
         if found is not None:
             used, minima, deduction = found
+        if found is None or np.isfinite(minima).all():
             break
-    else:
-        if unbounded.size:
-            lengths = np.zeros(minima.size)
-            lengths[unbounded] = np.nextafter(np.abs(r.mid[unbounded]), np.inf)
-            return DualValue(-np.inf, np.inf, z, lengths)
+    if not np.isfinite(minima).all():
+        lengths = np.zeros(minima.size)
+        lengths[unbounded] = np.nextafter(np.abs(r.mid[unbounded]), np.inf)
+        return DualValue(-np.inf, np.inf, z, lengths)
     P = program.P
     square = (Ball(x[P.indices] / 2) * P.data * np.repeat(x, np.diff(P.indptr))).sum()
     value = Ball(minima).sum() + program.offset - Ball(used).dots(program.b[None])[0] - square - deduction
@@ -238,8 +240,8 @@ def corrected_exactly(
 
     z is first changed by a step in floating point that makes the slopes of the `unbounded` columns zero up to
     rounding. Delta, which exists and is bounded (`corrected`), then makes them exactly zero and
-    leaves the slopes of the other `columns` unchanged. None where no Delta is shown to exist, or where
-    another column has no finite minimum afterwards.
+    leaves the slopes of the other `columns` unchanged. None where no Delta is shown to exist. The minimum of
+    a column that is not in `columns` may be -inf afterwards.
     """
     system = correction_system(program, z, columns, float(r[unbounded].size.max()))
     if system is None:
@@ -253,5 +255,4 @@ def corrected_exactly(
     found = corrected(program, system, changed, at_changed, np.intersect1d([*unbounded, *lost], columns))
     if found is None:
         return None
-    minima = column_minima(program, x, found[0], box)
-    return (changed, minima, found[1]) if np.isfinite(minima).all() else None
+    return changed, column_minima(program, x, found[0], box), found[1]

@@ -82,7 +82,8 @@ def repaired_bound(program: ConeProgram, box: Box, x: Array, z: Array, columns: 
     An attempt corrects A'z in the chosen columns (`corrected_multiplier`), which may leave the dual cone, and
     then moves z into the cone, which changes A'z again. While the loss of the bound is not negligible, or
     A'HA is singular, the next attempt starts from z moved inside by a larger step: four times the last move
-    into the cone, within the ten- and the thousandfold of the last step.
+    into the cone, within the ten- and the thousandfold of the last step. A slope that has grown tenfold ends
+    the attempts: it grows with the step, since no point inside the cone meets the equations near z.
     """
     best = DualValue(-np.inf, np.inf, z, np.zeros(program.c.size))
     near = into_dual_cone(program, z)
@@ -90,7 +91,7 @@ def repaired_bound(program: ConeProgram, box: Box, x: Array, z: Array, columns: 
         return best
     slope, e = Ball(gradient(program, x).mid), interior_point(program)
     one_sided = np.isfinite(box.lower).astype(float) - np.isfinite(box.upper)
-    start, step = near, SETTINGS.first_step * float(np.abs(near).max(initial=0.0))
+    smallest, start, step = np.inf, near, SETTINGS.first_step * float(np.abs(near).max(initial=0.0))
     for _ in range(SETTINGS.repairs):
         margin = SETTINGS.sign_margin * (slope + program.A.T @ Ball(near)).rad * one_sided
         corrected, moved = corrected_multiplier(program, columns, near, margin - slope.mid), 0.0
@@ -102,8 +103,10 @@ def repaired_bound(program: ConeProgram, box: Box, x: Array, z: Array, columns: 
             if found.value > best.value or best.value == -np.inf:
                 best = found
             negligible = found.loss <= SETTINGS.negligible_loss * abs(found.value)
-            if farther or (negligible and found.value > -np.inf):
+            left = float(found.unbounded_slopes.max(initial=0.0))
+            if farther or (negligible and found.value > -np.inf) or left > 10 * smallest:
                 break
+            smallest = min(left or np.inf, smallest)
         step = max(min(4 * moved, 1000 * step), 10 * step)
         near = start + step * e
     return best

@@ -16,7 +16,7 @@ from kernelopt.validation import Array, Index, Mask
 
 DOUBLINGS = 12  # of the shift of a semidefinite block, from its rounding error on
 ROOT_TWO = Ball(2.0).power(0.5)  # the scale of off-diagonal entries of semidefinite blocks
-MAX_TRIANGLE = 24  # order of a semidefinite block: up to it the square of its triangle is formed
+ENTRIES_PER_COLUMN = 1.5e4  # of the matrix of F -> ZFZ, formed in the time of one column, measured
 
 
 def verified_semidefinite(M: Ball, bound: Array | float = 0.0) -> Mask:
@@ -250,20 +250,21 @@ class Semidefinite(Orthant):
     def gram(self, v: Array, A: sp.csr_array) -> sp.csc_array:
         """<F_k, Z F_l Z> for the matrices F of the columns.
 
-        Small blocks form the matrix of F -> ZFZ in the scaled triangle. For large ones the columns are taken
-        one by one, with the rows of F that are not zero.
+        The matrix of F -> ZFZ is formed in the entries of the scaled triangle that some F has. Where they are
+        many, the columns are taken one by one, with the rows of F that are not zero.
         """
         if not self.dense or not A.nnz:
             return super().gram(v, A)
-        Z, (i, j) = self.matrices(v).mid, self.triangle
-        if self.parameter > MAX_TRIANGLE:
-            rows, found = np.arange(v.size).reshape(v.shape), sp.csc_array((A.shape[1], A.shape[1]))
-            for k, block in enumerate(Z):
-                found = found + self.large_gram(block, A[rows[k]])
-            return found
-        square = Z[:, i[:, None], i] * Z[:, j[:, None], j] + Z[:, i[:, None], j] * Z[:, j[:, None], i]
-        factor, every = np.where(self.diagonal, np.sqrt(0.5), 1.0), np.arange(len(v) + 1)
-        H = sp.bsr_array((factor[:, None] * square * factor, every[:-1], every), shape=(v.size, v.size))
+        Z, rows = self.matrices(v).mid, np.arange(v.size).reshape(v.shape)
+        used = np.flatnonzero(np.diff(A.indptr).reshape(v.shape).any(axis=0))
+        if v.shape[0] * used.size**2 > ENTRIES_PER_COLUMN * A.shape[1]:
+            return sum(self.large_gram(block, A[own]) for block, own in zip(Z, rows, strict=True))
+        (i, j), factor = (side[used] for side in self.triangle), np.where(self.diagonal, np.sqrt(0.5), 1.0)[used]
+        first, second = Z[:, i], Z[:, j]
+        square = first[:, :, i] * second[:, :, j] + first[:, :, j] * second[:, :, i]
+        square *= factor[:, None] * factor
+        A, every = A[rows[:, used].ravel()], np.arange(len(v) + 1)
+        H = square[0] if len(v) == 1 else sp.bsr_array((square, every[:-1], every))
         return sp.csc_array(A.T @ (H @ A))
 
     def large_gram(self, Z: Array, A: sp.csr_array) -> sp.csc_array:
