@@ -62,15 +62,19 @@ class CorrectionSystem(NamedTuple):
 
 
 def correction_system(
-    program: ConeProgram, z: Array, columns: Index, wanted: float
+    program: ConeProgram, z: Array, columns: Index, wanted: Array
 ) -> CorrectionSystem | None:
     """Return a well-conditioned system in these columns, None where none is found.
 
     Its rows are the pivots of an LU factorisation of A, weighted with the distances of z from the boundary
-    of the dual cone: z can change most where it is far inside. Distances are capped at a multiple of
-    `wanted`, the size of the wanted change.
+    of the dual cone: z can change most where it is far inside. Distances are capped at a multiple of the
+    largest of the `wanted` changes, of all columns. There is no system where a wanted change is far beyond
+    the changes by these distances.
     """
-    weights = np.minimum(inner_radii(program, z), SETTINGS.ample_ratio * wanted)
+    radii = inner_radii(program, z)
+    if (wanted > SETTINGS.far * (abs(program.A).T @ radii)).any():
+        return None
+    weights = np.minimum(radii, SETTINGS.ample_ratio * float(wanted.max()))
     rows = np.flatnonzero(weights > 0)
     k = columns.size
     if not k or k > rows.size or float(k) ** 2 * rows.size > SETTINGS.max_multiplications:
@@ -243,11 +247,11 @@ def corrected_exactly(
     leaves the slopes of the other `columns` unchanged. None where no Delta is shown to exist. The minimum of
     a column that is not in `columns` may be -inf afterwards.
     """
-    system = correction_system(program, z, columns, float(r[unbounded].size.max()))
+    step, wanted = np.zeros((2, r.mid.size))
+    step[unbounded], wanted[unbounded] = -r.mid[unbounded], r[unbounded].size
+    system = correction_system(program, z, columns, wanted)
     if system is None:
         return None
-    step = np.zeros(r.mid.size)
-    step[unbounded] = -r.mid[unbounded]
     changed = system.step(z, step)
     at_changed = slopes(program, x, changed, box)
     # By the rounding of the first step, other columns with one infinite bound may have lost their minimum.

@@ -44,6 +44,7 @@ class Settings:
     # Of the pivoted QR factorisation that chooses the rows: a second or less
     max_multiplications: float = 1e9
     contraction: float = 0.5  # the largest |I - RM| that is accepted: the bound is then at most doubled
+    far: float = 16.0  # times the changes by distances to the boundary: no larger change was ever shown
     ample_ratio: float = 2.0**20  # distances to the boundary beyond this multiple of a change count as equal
     # Interval propagation.
     sweeps: int = 30  # at most: bounds may converge without ever being final

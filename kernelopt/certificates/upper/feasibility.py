@@ -6,7 +6,7 @@ Affine equalities are met by projection, other constraints by a step towards a s
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import cvxpy as cp
 import numpy as np
@@ -149,7 +149,7 @@ class FeasibleSet:
                 return self._read(), {}
             near = self._local_interior(point)
             if point is not None and near is not None:
-                return self._towards_interior(point, near)
+                return self._towards_interior(point, *near)
         if self.inner is None:
             self.inner = self._combined_interior() or (self._interior_point() if self.conic else None)
         inner = self.inner
@@ -197,10 +197,13 @@ class FeasibleSet:
                 return True
         return False
 
-    def _towards_interior(self, point: Point, inner: Point) -> tuple[Point | None, dict[str, float]]:
+    def _towards_interior(
+        self, point: Point, inner: Point, inside: Callable[[float], bool] | None = None
+    ) -> tuple[Point | None, dict[str, float]]:
         """Return a feasible point (1 - t) point + t inner with about the smallest t.
 
-        The feasible t are an interval that ends at one: its start is found by bisection on a grid.
+        The feasible t are an interval that ends at one: its start is found by bisection on a grid. The t for
+        which the point is `inside` the compiled cones are found in less time, and the first is tried before.
         """
 
         def mixed(t: float) -> Point:
@@ -210,7 +213,10 @@ class FeasibleSet:
             self.evaluator.write(mixed(t))
             return self._feasible()
 
-        t = STEPS[bisect_left(STEPS, True, hi=len(STEPS) - 1, key=feasible)]
+        last = len(STEPS) - 1
+        if inside is not None and feasible(STEPS[bisect_left(STEPS, True, hi=last, key=inside)]):
+            return self._read(), {}
+        t = STEPS[bisect_left(STEPS, True, hi=last, key=feasible)]
         remaining = self.at(mixed(t))
         return (None, remaining) if remaining else (self._read(), {})
 
@@ -262,15 +268,16 @@ class FeasibleSet:
         self._project_on_equalities()
         return self._read() if self._feasible() else None
 
-    def _local_interior(self, point: Point | None) -> Point | None:
-        """Return a strictly feasible point near, by steps in the local metric, or None."""
+    def _local_interior(self, point: Point | None) -> tuple[Point, Callable[[float], bool]] | None:
+        """Return what `points_inward` yields for a strictly feasible point near, or None."""
         if point is None or not self.conic or self.cones is not None or any(self.structure.constrained):
             return None
-        for near in points_inward(self.structure, point):
+        for near, inside in points_inward(self.structure, point):
             self.evaluator.write(near)
             self._project_on_equalities()
-            if self._feasible():
-                return self._read()
+            inner = self._read() if self._feasible() else None
+            if inner is not None:
+                return inner, inside
         return None
 
     def _interior_point(self) -> Point | None:

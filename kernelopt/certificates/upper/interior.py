@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import cvxpy as cp
@@ -30,10 +31,11 @@ from kernelopt.validation import Array
 STEPS = tuple(10.0**k for k in range(-12, -3))  # relative to the largest slack
 
 
-def points_inward(structure: Structure, point: Point) -> Iterator[Point]:
+def points_inward(structure: Structure, point: Point) -> Iterator[tuple[Point, Callable[[float], bool]]]:
     """Yield points ever further inside the cones; none where a constraint needs auxiliary variables.
 
-    With the slack s = b - Ax, e inside the cone and a step t, the change dx has the slack near s + t e:
+    The function that is returned with a point says which steps towards it are inside the compiled cones, in
+    floating point. With the slack s = b - Ax, e inside the cone and a step t, the change dx has the slack near s + t e:
     it minimises |A dx + t e| in the Hessian of the barrier at s + t e. So the slack changes where it is near
     the boundary, and hardly elsewhere.
     """
@@ -53,8 +55,9 @@ def points_inward(structure: Structure, point: Point) -> Iterator[Point]:
     if np.isnan(x).any():
         return
     scaled, _, _ = equilibrated(program, np.ones(x.size))
+    slack = scaled.b - scaled.A @ x
     for step in STEPS:
-        changed = moved_inward(scaled, x, step)
+        changed = moved_inward(scaled, x, slack, step)
         if changed is None:
             return
         columns = program.columns
@@ -63,12 +66,18 @@ def points_inward(structure: Structure, point: Point) -> Iterator[Point]:
             start = columns.get(copy.id)
             if start is not None:
                 found[variable.id] = whole(variable, changed[start : start + own.size])
-        yield found
+        yield found, partial(is_inside, scaled, slack, scaled.b - scaled.A @ changed)
 
 
-def moved_inward(program: ConeProgram, x: Array, step: float) -> Array | None:
+def is_inside(program: ConeProgram, slack: Array, changed: Array, t: float) -> bool:
+    """Whether (1 - t) slack + t changed is inside the cones, but for equations."""
+    mixed = (1 - t) * slack + t * changed
+    # These cones are their own duals, of which `depth` is the distance from the boundary.
+    return all(bool(np.all(cone.depth(cone.of(mixed), 1.0) > 0)) for cone in program.cones)
+
+
+def moved_inward(program: ConeProgram, x: Array, slack: Array, step: float) -> Array | None:
     """Return x + dx, None where the normal equations are singular."""
-    slack = program.b - program.A @ x
     inside = into_dual_cone(program, slack)
     if inside is None:
         return None
