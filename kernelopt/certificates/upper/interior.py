@@ -35,7 +35,9 @@ def points_inward(structure: Structure, point: Point) -> Iterator[tuple[Point, C
     """Yield points ever further inside the cones; none where a constraint needs auxiliary variables.
 
     The function that is returned with a point says which steps towards it are inside the compiled cones, in
-    floating point. With the slack s = b - Ax, e inside the cone and a step t, the change dx has the slack near s + t e:
+    floating point.
+
+    With the slack s = b - Ax, e inside the cone and a step t, the change dx has the slack near s + t e:
     it minimises |A dx + t e| in the Hessian of the barrier at s + t e. So the slack changes where it is near
     the boundary, and hardly elsewhere.
     """
