@@ -29,6 +29,7 @@ BLOCKS = {  # how many, and how many figures they open
     "docs/scale.md": (1, 0),
     "README.md": (3, 0),
     "docs/tour.md": (10, 1),
+    "docs/write_your_own.md": (1, 0),
 }
 LARGE = {"docs/tour.md": 2, "docs/scale.md": 1}  # tests.duality.test_large has their duals
 

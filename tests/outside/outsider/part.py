@@ -16,6 +16,8 @@ def permutahedron(x, a):
 
 @dataclass(frozen=True, eq=False)
 class Permutahedron(Part):
+    """The convex hull of the permutations of a vector a >= 0, as `permutahedron` states it."""
+
     variables: tuple[cp.Variable, ...]
     a: np.ndarray
     at: tuple[int, ...]
