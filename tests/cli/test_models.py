@@ -34,6 +34,7 @@ from kernelopt.files import read_file, write_file
 from kernelopt.records import write
 from tests.commands import ran, save_table
 from tests.every import every
+from tests.pages import printed_by, python_blocks
 
 ROWS = 60
 COLUMNS = 5
@@ -372,6 +373,17 @@ def test_the_commands_of_the_page_run(tmp_path, monkeypatch):
     done = [ran(words.strip().removeprefix("kernelopt ")) for words in commands]
     assert not any(each.status for each in done) and "proved again" in done[3].out
     assert len((tmp_path / "predicted.csv").read_text(encoding="utf-8").splitlines()) == 31
+
+
+def test_the_cells_of_the_page_run_its_commands_and_read_the_model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (commands, _), (source, said) = python_blocks(PAGE)
+    namespace = {}
+    printed = printed_by(commands, "command_line.md", namespace)
+    assert printed_by(source, "command_line.md", namespace) == said
+    listed = [line.strip() for line in PAGE.splitlines() if line.startswith("    kernelopt ")][:4]
+    assert [line.removeprefix("$ ") for line in printed.splitlines() if line.startswith("$ ")] == listed
+    assert "drop id?" in printed and "proved again: " in printed
 
 
 def test_the_page_names_every_command_and_status_and_the_choices_are_those_of_the_estimators():
