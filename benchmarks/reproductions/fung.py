@@ -265,7 +265,7 @@ def draw(finished: list[Cell], figure: Any) -> None:
         places = np.arange(len(names)) + (k - (len(ROWS) - 1) / 2) / (len(ROWS) + 1)
         means, deviations = [v.mean() for v in values], [v.std(ddof=min(1, v.size - 1)) for v in values]
         upper.bar(places, means, 1 / (len(ROWS) + 1), yerr=deviations, label=title)
-    upper.set(ylim=(45, 102), ylabel="test triplets that hold, %")
+    upper.set(ylim=(50, 102), ylabel="test triplets that hold, %")
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
     selected = [column(where(finished, set=name), "features") for name in names]
     there = [where(finished, set=name)[0]["d"] for name in names]
@@ -273,7 +273,7 @@ def draw(finished: list[Cell], figure: Any) -> None:
     deviations = [v.std(ddof=min(1, v.size - 1)) for v in selected]
     lower.bar(names, [v.mean() for v in selected], 0.4, yerr=deviations, color="C4", label="selected")
     lower.set_ylabel("columns")
-    lower.legend(frameon=False, loc="upper left", bbox_to_anchor=(0.1, 1))
+    lower.legend(frameon=False, loc="upper center")
     for axes in (upper, lower):
         axes.set_xticks(np.arange(len(names)), [name.replace("_", "\n") for name in names])
         axes.spines[["top", "right"]].set_visible(False)

@@ -40,7 +40,6 @@ LEVELS = {  # times alpha, with kernels of trace one
     "α/n": ("loss a sum, trace n", lambda n: 1 / n),
 }
 STAGES = {"minimum norm": "minimum norm", "conditioned": "well-conditioned", "average": "average"}
-PAPER = [f"{level} {stage}" for level in LEVELS for stage in ("minimum norm", "conditioned")]
 ROWS = {
     "mkl": "ℓ₁-MKL, trace 1",
     "mkl n": "ℓ₁-MKL, trace n",
@@ -130,15 +129,18 @@ def summary(finished: list[Cell]) -> tuple[list[Table], dict[str, str]]:
 
 
 def figure_text(own: dict[str, list[Cell]]) -> str:
-    """Return the accuracy of all readings minus MKL's on each set, and the ratio of seconds."""
-    parts = []
-    for name, cells in own.items():
-        rival = column(cells, "mkl")
-        differences = [100 * (column(cells, key) - rival).mean() for key in PAPER]
-        faster = column(cells, "mkl seconds").mean() / column(cells, f"{PAPER[0]} seconds").mean()
-        parts.append(f"{name} {min(differences):+.1f} to {max(differences):+.1f} ({faster:.1f} times)")
-    return "accuracy of LFS minus MKL's in % over six readings (seconds of MKL over LFS's): " + ", ".join(
-        parts
+    """Return the accuracy minus MKL's and the ratio of seconds, by equation (1) at trace one."""
+    texts = []
+    for stage in ("conditioned", "minimum norm"):
+        parts = []
+        for name, cells in own.items():
+            difference = column(cells, f"nα {stage}") - column(cells, "mkl")
+            times = column(cells, "mkl seconds").mean() / column(cells, f"nα {stage} seconds").mean()
+            parts.append(f"{name} {text_of(difference, 1, 100)} ({times:.1f} times)")
+        texts.append(", ".join(parts))
+    return (
+        "accuracy of LFS minus MKL's in % (seconds of MKL over LFS's), loss a mean, trace one, G "
+        f"well-conditioned: {texts[0]}; with c of minimum norm: {texts[1]}"
     )
 
 

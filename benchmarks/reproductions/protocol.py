@@ -151,7 +151,7 @@ def text_of(values: np.ndarray, digits: int = 1, factor: float = 1.0) -> str:
     """Return the mean and its standard error as text, a dash where there is no number."""
     if not values.size:
         return "–"
-    mean = f"{factor * values.mean():.{digits}f}"
+    mean = f"{round(factor * values.mean(), digits) + 0.0:.{digits}f}"  # + 0.0: without the sign of -0.0
     error = factor * values.std(ddof=1) / np.sqrt(values.size) if values.size > 1 else None
     return mean if error is None else f"{mean} ± {error:.{digits}f}"
 
