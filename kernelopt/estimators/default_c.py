@@ -74,11 +74,13 @@ def leave_one_out_C(
     y = np.stack(targets, axis=1)
     unit = float(np.abs(y).max()) or 1.0  # the squares of large targets overflow
     y = y / unit
+    equal = np.full(len(grams), len(grams) ** (-1 / p))
     if len(y) > LOO_POINTS:
         chosen = np.sort(as_generator(random_state).choice(len(y), LOO_POINTS, replace=False))
-        grams, y, weights = grams.block(chosen), y[chosen], weights[chosen]
+        K, y, weights = grams.storage.combine_block(equal, chosen), y[chosen], weights[chosen]
+    else:
+        K = grams.combine(equal)
     shares = weights / weights.sum()
-    K = grams.combine(np.full(len(grams), len(grams) ** (-1 / p)))
     residuals = left_out(K, y, shares, LOO_VALUES * weights.mean())
     costs = residuals if loss in ("squared", "epsilon_insensitive") else np.maximum(y * residuals, 0)
     each = (costs**2).mean(axis=2)
@@ -107,7 +109,7 @@ def left_out(K: Array, y: Array, shares: Array, Cs: Array) -> Array:
     s, U = np.linalg.eigh(scale[:, None] * K * scale)
     shrunk = 1 / (1 + np.outer(Cs, np.maximum(s, 0)))
     parts = U.T @ (scale[:, None] * (y - shares @ y))
-    found = np.stack([U @ (row[:, None] * parts) for row in shrunk]) / scale[:, None]
+    found = np.tensordot(shrunk[:, :, None] * parts, U, ([1], [1])).swapaxes(1, 2) / scale[:, None]
     left = shrunk @ (U**2).T - shares
     # Of one sample alone nothing is left, and its residual is zero, too.
     known = left[:, :, None] > 0

@@ -192,6 +192,10 @@ class KernelStorage(Storage):
             return super()._apply(a)
         return self._images(a, np.arange(self.n_points))
 
+    def keep_images(self, alphas: Array) -> None:
+        if all_cached(self.shape) and all(map(self._at_hand, range(len(self)))):
+            self._keep_products(alphas)
+
     def forms(self, a: Array) -> Array:
         """Return (a'K_i a)_i, shape (m,): of functions of one distance as sums over the blocks of the points.
 
@@ -347,6 +351,12 @@ class KernelStorage(Storage):
         rest[shared] = 0.0
         total = super().combine(rest)
         for i, part, K in self._blocks(every, EVERY, shared):
+            total[part] += w[i] * K
+        return (total + total.T) / 2
+
+    def combine_block(self, w: Array, rows: Index) -> Array:
+        total = np.zeros((rows.size, rows.size))
+        for i, part, K in self._blocks(rows, rows, np.flatnonzero(w).tolist()):
             total[part] += w[i] * K
         return (total + total.T) / 2
 

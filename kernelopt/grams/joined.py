@@ -93,6 +93,10 @@ class JoinedStorage(Storage):
     def _apply(self, a: Array) -> Array:
         return np.concatenate([part.apply(a) for part in self.parts])
 
+    def keep_images(self, alphas: Array) -> None:
+        for part in self.parts:
+            part.keep_images(alphas)
+
     def image(self, w: Array, a: Array) -> Array:
         return np.asarray(sum(part.image(w[cut], a) for part, cut in self.pieces()))
 

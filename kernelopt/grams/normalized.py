@@ -193,7 +193,13 @@ class ScaledStorage(ChangedStorage):
     def combine(self, w: Array) -> Array:
         return self.base.combine(w / self.constants)
 
-    def _apply(self, a: Array) -> Array:
+    def combine_block(self, w: Array, rows: Index) -> Array:
+        return self.base.combine_block(w / self.constants, rows)
+
+    def keep_images(self, alphas: Array) -> None:
+        self.base.keep_images(alphas)
+
+    def apply(self, a: Array) -> Array:
         return self.base.apply(a) / self.constants[:, None]
 
     def image(self, w: Array, a: Array) -> Array:
@@ -249,6 +255,9 @@ class CenteredStorage(ChangedStorage):
     def combine(self, w: Array) -> Array:
         shift = w @ self.numbers
         return np.asarray(self.base.combine(w) - (shift[:, None] + shift))
+
+    def keep_images(self, alphas: Array) -> None:
+        self.base.keep_images(alphas)
 
     def _apply(self, a: Array) -> Array:
         along = self.numbers[:, : a.size] @ a

@@ -196,6 +196,10 @@ class Storage(ABC):
             total += w[i] * self.gram(int(i))
         return total
 
+    def combine_block(self, w: Array, rows: Index) -> Array:
+        """Return the principal block of sum_i w_i K_i on the points `rows`."""
+        return self.block(rows).combine(w)
+
     def apply(self, a: Array) -> Array:
         """Return (K_i a)_i, shape (m, N), from the cache if a is the last vector that was asked for."""
         return self._remembered(a, np.arange(self.n_points))[1]
@@ -211,8 +215,11 @@ class Storage(ABC):
 
         Entries of the last alphas are not computed again.
         """
-        known, images = self._known_images(a) or (np.zeros(0, dtype=np.intp), np.zeros((len(self), 0)))
-        missing = np.setdiff1d(wanted, known, assume_unique=True)
+        found = self._known_images(a)
+        if found is not None and found[0].size == self.n_points:
+            return found
+        known, images = found or (np.zeros(0, dtype=np.intp), np.zeros((len(self), 0)))
+        missing = wanted if found is None else np.setdiff1d(wanted, known, assume_unique=True)
         if missing.size == self.n_points:
             known, images = missing, self._apply(a)
         elif missing.size:
@@ -238,6 +245,26 @@ class Storage(ABC):
         whole, chosen = self.origin
         found = whole._known(key)
         return found and (found[0], found[1][chosen])
+
+    def keep_images(self, alphas: Array) -> None:  # noqa: B027
+        """Compute the images of several alphas, shape (r, n), at once, where that reads the matrices once.
+
+        They are kept as the last ones. A form that has no matrices at hand does nothing.
+        """
+
+    def _keep_products(self, alphas: Array) -> None:
+        """Do what `keep_images` says, by products of the matrices with all alphas, where there is room."""
+        m, n, _ = self.shape
+        if len(alphas) < 2 or len(alphas) * (m + 2) * n * alphas.itemsize > KEPT_BYTES:
+            return
+        support, images = np.flatnonzero(alphas.any(axis=0)), np.zeros((len(alphas), m, n))
+        for i, K in enumerate(self):
+            for part in pieces(support.size, n, GATHERED_ENTRIES):
+                images[:, i] += alphas[:, support[part]] @ K[support[part]]
+        every, last = np.arange(n), self._last
+        for a, image in zip(alphas, images, strict=True):
+            last = remembered(last, a.tobytes(), (every, read_only(image)))
+        self._last = last
 
     def image(self, w: Array, a: Array) -> Array:
         """Return sum_i w_i K_i a, shape (N,)."""

@@ -108,6 +108,9 @@ class ArrayStorage(Storage):
             total[part] = w[chosen] @ np.asarray(flat[chosen, part], dtype=np.float64)
         return total.reshape(self.shape[1:])
 
+    def keep_images(self, alphas: Array) -> None:
+        self._keep_products(alphas)
+
     def _apply(self, a: Array) -> Array:
         if self.array.size < COMPILED_ENTRIES:
             return np.stack([K[:, : a.size] @ a for K in self])

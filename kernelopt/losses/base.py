@@ -215,10 +215,9 @@ class Loss(ABC):
         if not self.quadratic:
             a = self.response(t, y)
             return self.dual_value(a, y) - float(a @ t)
-        curve = self.curve(y)
-        a, (linear, curvature, l1, _, _) = curve.responder()(t), curve
+        a, (linear, curvature, l1, _, _) = self.response(t, y), self.curve(y)
         # linear - t is computed first, which is exact near y
-        return float((a * (linear - t) - curvature * a * a / 2 - l1 * np.abs(a)).sum())
+        return float(a @ (linear - t) - (curvature * a) @ a / 2 - l1 @ np.abs(a))
 
     def above(self, f: Array, error: Array, penalty: float, y: Array, intercept: float) -> float:
         """Return an upper bound of penalty + loss(f + b), whatever the errors of f are.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelopt.numerics.roots import last_above, step_zeros
+from kernelopt.numerics.roots import even_zeros, last_above, step_zeros
 from kernelopt.validation import Array, Index, Mask
 
 FREE_MARGIN = 1e-9  # relative distance from its bounds at which an entry of alpha is free
@@ -18,12 +18,14 @@ class Steps(NamedTuple):
     """Step functions a_i(t_i) of predictions, by their falls.
 
     The sample `samples_k` falls by `drops_k` > 0 at the prediction `knots_k`; all start with the sum `start`.
+    Where all drops are equal, `places` are those of the zeros of the sum, see `even_zeros`.
     """
 
     samples: Index
     knots: Array
     drops: Array
     start: float
+    places: tuple[int, int] | None
 
 
 class Curve(NamedTuple):
@@ -75,7 +77,7 @@ class Curve(NamedTuple):
     def responder(self) -> Callable[[Array], Array]:
         r"""Return the function :math:`t \mapsto \arg\max_a \ell(a) - a't`."""
         linear, curvature, l1, lower, upper = self
-        curved, kinked, middle = curvature.any(), l1.any(), np.clip(0.0, lower, upper)
+        curved, kinked, middle = curvature.any(), l1.any(), np.minimum(np.maximum(lower, 0.0), upper)
 
         def respond(t: Array) -> Array:
             residual = linear - t
@@ -103,10 +105,11 @@ class Curve(NamedTuple):
         linear, curvature, l1, lower, upper = self
         if curvature.any() or not (np.isfinite(lower).all() and np.isfinite(upper).all()):
             return None
-        middle = np.clip(0.0, lower, upper)
+        middle = np.minimum(np.maximum(lower, 0.0), upper)
         drops, knots = np.array([upper - middle, middle - lower]), np.array([linear - l1, linear + l1])
         falling = drops > 0  # half of the knots of a hinge are no drops
-        return Steps(np.nonzero(falling)[1], knots[falling], drops[falling], float(upper.sum()))
+        falls, start = drops[falling], float(upper.sum())
+        return Steps(np.nonzero(falling)[1], knots[falling], falls, start, even_zeros(falls, start))
 
 
 def piecewise_intercept(
@@ -118,7 +121,10 @@ def piecewise_intercept(
     """
     slope = descent(respond, f)
     if steps is not None:
-        return sum(step_zeros(slope, steps.knots - f[steps.samples], steps.drops, steps.start)) / 2
+        knots = steps.knots - f[steps.samples]
+        if steps.places is not None:
+            return float(np.sort(knots)[[*steps.places]].sum()) / 2
+        return sum(step_zeros(slope, knots, steps.drops, steps.start)) / 2
     knots = np.unique(curve.knots() - f)
     left = last_above(slope, knots)
     # The slope is linear up to the next knot. If it is negative there, the minimiser is unique.

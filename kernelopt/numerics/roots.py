@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -55,17 +56,30 @@ def points_inside(edges: Array, piece: int) -> tuple[float, float]:
     return left + (right - left) / 4, right - (right - left) / 4
 
 
+def even_zeros(drops: Array, start: float) -> tuple[int, int] | None:
+    """Return the places of the results of `step_zeros` among its knots in order, where all drops are equal.
+
+    They do not depend on the knots: f is start - k drop above k of them. A start that is a multiple of the
+    drop up to the rounding errors of sums is taken for it. None where the drops differ.
+    """
+    if not (drops.size and np.isfinite(start)) or (drops != drops[0]).any():
+        return None
+    count = start / drops[0]
+    whole = round(count)
+    if abs(start - whole * drops[0]) <= gamma(drops.size + 2) * (abs(start) + drops[0] * drops.size):
+        count = whole
+    first, second = math.ceil(count) - 1, math.floor(count)
+    return min(max(first, 0), drops.size - 1), min(max(second, 0), drops.size - 1)
+
+
 def step_zeros(total: Function, knots: Array, drops: Array, start: float) -> tuple[float, float]:
     """Return sup {b: f(b) > 0} and sup {b: f(b) >= 0} for a step function f = `total`.
 
     f is `start` below all knots, and falls by drops_i > 0 at knots_i. Sums of the drops give its values up
     to a bound of their rounding errors. It is evaluated only on pieces where that bound leaves its sign open.
     """
-    if knots.size and (drops == drops[0]).all():  # of samples of one weight: numbers without their places
-        edges, falls = np.sort(knots), drops[0] * np.arange(knots.size + 1)
-    else:
-        order = np.argsort(knots)
-        edges, falls = knots[order], np.concatenate([[0.0], np.cumsum(drops[order])])
+    order = np.argsort(knots)
+    edges, falls = knots[order], np.concatenate([[0.0], np.cumsum(drops[order])])
     values = start - falls
     error = gamma(edges.size + 2) * (abs(start) + float(drops.sum()))
     low, high = int((values > error).sum()), int((values >= -error).sum())

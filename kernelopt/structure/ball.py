@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +12,7 @@ import numpy as np
 from kernelopt.grams import Grams, join
 from kernelopt.language.learner import Learner
 from kernelopt.language.terms import Term, terms
-from kernelopt.losses import Loss
+from kernelopt.losses import Loss, Primal
 from kernelopt.numerics.norms import conjugate_exponent, length_of_positive
 from kernelopt.structure.affine import affine, single_entries
 from kernelopt.structure.attributes import beside_cone
@@ -192,7 +193,24 @@ class BallProblem:
         """
         return length_of_positive(np.maximum(self.total(s) / 2 - self.linear, 0.0), self.q)
 
-    def upper(self, f: Array, w: Array, s: Array, error: float | Array = 0.0) -> float:
+    def primals(self, f: Array, w: Array, s: Array) -> list[Primal]:
+        r"""Return the best primal value of each machine with the predictors f = K_w alpha.
+
+        Parameters
+        ----------
+        f : array of shape (n,), or (r, n) for r > 1 risks
+            The predictors without the intercepts.
+        w : array of shape (m,)
+            The scaled weights.
+        s : array of shape (m,), or (r, m)
+            :math:`\alpha' \mathrm{reach}_m K_m \alpha` of each risk.
+        """
+        rows = zip(self.learners, np.atleast_2d(f), np.atleast_2d(s) @ w / 2, strict=True)
+        return [d.loss.primal(row, float(penalty), d.y, d.has_intercept) for d, row, penalty in rows]
+
+    def upper(
+        self, f: Array, w: Array, s: Array, error: float | Array = 0.0, found: Sequence[Primal] = ()
+    ) -> float:
         r"""Return the objective at weights w and the predictors f = K_w alpha, with the best intercepts.
 
         Parameters
@@ -205,22 +223,20 @@ class BallProblem:
             :math:`\alpha' \mathrm{reach}_m K_m \alpha` of each risk.
         error : float, or array of shape (r,), default 0.0
             By how much entries of f may be wrong; then it is an upper bound of the objective.
+        found : sequence of r Primal, optional
+            The result of `primals`, where it is known.
         """
-        rows = np.atleast_2d(f), np.atleast_2d(s), np.broadcast_to(error, len(self.learners))
-        each = zip(self.shares, self.learners, *rows, strict=True)
-        value = sum(
-            share * primal_value(learner, t, float(w @ s_k) / 2, e) for share, learner, t, s_k, e in each
-        )
+        found = found or self.primals(f, w, s)
+        errors, penalties = np.broadcast_to(error, len(found)), np.atleast_2d(s) @ w / 2
+        rows = zip(self.learners, np.atleast_2d(f), penalties, errors, found, strict=True)
+        values = [
+            d.loss.above(row, np.full(row.size, e), float(penalty), d.y, each.intercept / each.scale)
+            if e > 0
+            else each.value
+            for d, row, penalty, e, each in rows
+        ]
+        value = sum(share * each for share, each in zip(self.shares, values, strict=True))
         return self.offset + self.factor * (value + float(self.linear @ w))
-
-
-def primal_value(learner: Learner, f: Array, penalty: float, error: float) -> float:
-    """Return the value of a machine with the best intercept, an upper bound if the error of f is positive."""
-    loss, y, bias = learner.loss, learner.y, learner.has_intercept
-    if error > 0:
-        b = loss.intercept(f, y) if bias else 0.0
-        return loss.above(f, np.full(f.size, error), penalty, y, b)
-    return loss.primal(f, penalty, y, bias).value
 
 
 def read_ball(structure: Structure) -> BallProblem | str:

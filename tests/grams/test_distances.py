@@ -15,7 +15,7 @@ from kernelopt.grams import caching, evaluated
 from kernelopt.grams import storage as stored
 from kernelopt.methods import results
 from tests.every import every
-from tests.grams.stacks import Counting
+from tests.grams.stacks import STACKS, Counting
 from tests.problems import labels, points
 
 N = 30
@@ -161,6 +161,40 @@ def test_images_of_several_machines_are_kept_while_they_are_small(monkeypatch):
     storage.images(alphas[0], np.arange(4))
     assert len(storage._last) == 1
     assert not copy.copy(storage).__getstate__().keys() & {"_last"}
+
+
+@every("name", [*STACKS])
+def test_images_of_several_alphas_at_once_are_those_one_by_one(name):
+    rng = np.random.default_rng(3)
+    alphas = rng.standard_normal((3, 9)) * (rng.random((3, 9)) < [[0.3], [0.6], [1.0]])
+    grams = STACKS[name]()
+    matrices = np.array(list(grams))  # which are at hand from then on
+    grams.storage.keep_images(alphas)
+    for a in alphas:
+        np.testing.assert_allclose(grams.apply(a), matrices @ a, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(grams.images(a, [4, 0, 7]), (matrices @ a)[:, [4, 0, 7]], atol=1e-9)
+
+
+def test_matrices_are_read_once_for_several_alphas(monkeypatch):
+    grams = ko.Grams.from_kernels([ko.gaussian(1.0), ko.linear()], X).normalize("trace").center()
+    np.array(grams)
+    alphas = np.random.default_rng(4).standard_normal((3, N))
+    grams.storage.keep_images(alphas)
+    monkeypatch.setattr(
+        evaluated.KernelStorage, "_apply", lambda *_: pytest.fail("an image was computed again")
+    )
+    for a in alphas:
+        assert grams.apply(a).shape == (2, N)
+
+
+@every("name", [*STACKS])
+def test_a_block_of_a_combination_is_the_combination_of_blocks(name):
+    grams, rows = STACKS[name](), np.array([5, 0, 3])
+    w = np.random.default_rng(5).random(len(grams)) * (np.arange(len(grams)) != 1)
+    for _ in range(2):  # before and after the matrices are known
+        found = grams.storage.combine_block(w, rows)
+        expected = np.tensordot(w, np.array(list(grams)), 1)[np.ix_(rows, rows)]
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_images_of_matrices_that_no_cache_holds_never_evaluate_a_whole_one(monkeypatch):

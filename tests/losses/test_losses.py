@@ -153,6 +153,10 @@ def test_intercept_is_the_middle_of_several(loss):
     assert ko.hinge(C).intercept(f, y) == pytest.approx(-0.5, abs=1e-12)
     tube = ko.epsilon_insensitive(C, 0.25)  # no target of the others is missed for |b| <= 0.25
     assert tube.intercept(f - 0.5, np.where(lost, 5, 3) * y) == pytest.approx(0, abs=1e-12)
+    assert ko.hinge(0.1).intercept(f, y) == pytest.approx(-0.5, abs=1e-12)  # as many of either label
+    # Of seven and six samples of one weight the slope jumps over zero at a knot of the seventh one.
+    some = np.r_[0:7, 20:26]
+    assert ko.hinge(0.3).intercept(f[some], y[some]) == pytest.approx(1 + 5 - 0.5, abs=1e-12)
     one_more = C * np.where(
         np.arange(40) < 1, 2, 1
     )  # the slope is 0.1 on the interval: its end is the minimiser

@@ -208,7 +208,8 @@ class Search:
         """
         samples, a = self.samples(state.points), state.alpha[:, state.points]
         H, known = state.hessian, state.points.size >= SETTINGS.many_points
-        share = max(SETTINGS.training_share * aim, SETTINGS.loose_share)
+        # The weights may be optimal already: then this training is to reach the gap that is aimed at.
+        share = max(SETTINGS.training_share * aim, min(SETTINGS.loose_share, SETTINGS.halved * aim))
         first = Step.of(self.read, samples, state.w, a, state.images)
         step = first if state.same else self.trained(state, samples, first, state.w, share)
         best = lowest = step
@@ -302,17 +303,18 @@ class Search:
         # Of all points, the projection would move each entry by a rounding error.
         alpha = self.extended(state, projected(self.samples(state.points), step.alpha))
         f, s, supports = np.empty_like(alpha), np.empty_like(step.s), [sparse(a) for a in alpha]
+        provider.grams.storage.keep_images(alpha)
         for k, (support, c) in enumerate(supports):  # of one alpha after the other, which is kept
             s[k] = np.maximum(provider.exact_forms(support, c), 0.0)
             f[k] = provider.predict(step.w, support, c, everything)
-        lower = read.lower(alpha, s)
+        lower, found = read.lower(alpha, s), read.primals(f, step.w, s)
         error = provider.prediction_error(step.w) * np.abs(alpha).sum(axis=1)
-        upper, exact = read.upper(f, step.w, s, error), read.upper(f, step.w, s)
+        upper, exact = (read.upper(f, step.w, s, each, found) for each in (error, 0.0))
         if error.any() and not self.meets(lower, upper) and self.meets(lower, exact):
             f = np.array([provider.exact_predictions(step.w, *each, everything) for each in supports])
-            upper = exact = read.upper(f, step.w, s)
-        pairs = zip(self.data, f, strict=True)
-        intercepts = [d.loss.intercept(t, d.y) if d.has_intercept else 0.0 for d, t in pairs]
+            found = read.primals(f, step.w, s)
+            upper = exact = read.upper(f, step.w, s, found=found)
+        t = np.array([each.scale * row + each.intercept for each, row in zip(found, f, strict=True)])
         stop = self.control.report(
             lower,
             upper,
@@ -325,7 +327,7 @@ class Search:
             solves=provider.solves,
         )
         state = replace(state, w=step.w, alpha=alpha, upper=min(exact, state.upper))
-        return state, f + np.array(intercepts)[:, None], stop
+        return state, t, stop
 
     def meets(self, lower: float, upper: float) -> bool:
         """Whether these bounds, with those reported before, meet the tolerance."""

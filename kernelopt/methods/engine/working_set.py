@@ -80,6 +80,9 @@ class RestrictedLoss(Loss):
     def curve(self, y: Array) -> Curve:
         return self.part
 
+    def response(self, t: Array, y: Array) -> Array:
+        return self._respond(t)
+
     def intercept(self, f: Array, y: Array) -> float:
         return piecewise_intercept(self.part, f, self._respond, self._steps)
 
