@@ -165,16 +165,17 @@ def bordered_solution(
 ) -> tuple[Array, Array] | None:
     """Return X and b of M X + 1 b' = right with 1'X = total, for a positive definite M, which is overwritten.
 
-    Without `bias` it is M X = right, and b is zero. None where the factorisation of M fails.
+    Without `bias` it is M X = right, and b is zero. The factorisation is in the numbers of M. None where it
+    fails.
     """
     try:
         factor = sl.cho_factor(M.T, lower=True, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError:
         return None
-    X = np.asarray(sl.cho_solve(factor, right, check_finite=False), dtype=float)
+    X = np.asarray(sl.cho_solve(factor, right.astype(M.dtype), check_finite=False), dtype=float)
     if not bias:
         return X, np.zeros(right.shape[1:])
-    ones = sl.cho_solve(factor, np.ones(len(M)), check_finite=False)
+    ones = np.asarray(sl.cho_solve(factor, np.ones(len(M), M.dtype), check_finite=False), dtype=float)
     b = (X.sum(axis=0) - total) / ones.sum()
     return X - np.multiply.outer(ones, b), b
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,9 +93,9 @@ class Provider(ABC):
             self._last = w, self.combined(w)
         return self._last[1]
 
-    def entries(self, w: Array, chosen: Index) -> Array:
-        """Return the entries of `combined` at the positions `chosen`, square, in float64."""
-        block, M = self.kernel(w), np.empty((chosen.size, chosen.size))
+    def entries(self, w: Array, chosen: Index, numbers: Any = float) -> Array:
+        """Return the entries of `combined` at the positions `chosen`, square, in the type `numbers`."""
+        block, M = self.kernel(w), np.empty((chosen.size, chosen.size), numbers)
         for to, row in zip(M, chosen, strict=True):  # without a copy in the numbers of the block
             to[:] = block[row, chosen]
         return M

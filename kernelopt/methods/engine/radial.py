@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -124,12 +125,12 @@ class Radial(Provider):
         compiled(mirror, passes_of_rows(len(self._block), self._block.size))(self._block, 0)
         return self._block
 
-    def entries(self, w: Array, chosen: Index) -> Array:
+    def entries(self, w: Array, chosen: Index, numbers: Any = float) -> Array:
         if chosen.size < SETTINGS.many_free:
-            return super().entries(w, chosen)
+            return super().entries(w, chosen, numbers)
         # The combined matrix and many of its entries would be the largest part of all memory.
         self._last, self._block = None, np.empty((0, 0), np.float32)
-        found = np.empty((chosen.size, chosen.size))
+        found = np.empty((chosen.size, chosen.size), numbers)
         value, slope, own = self._table(w)
         for part in pieces(chosen.size, chosen.size, SETTINGS.pairs):
             D = self._distances(chosen[part], chosen)

@@ -266,8 +266,19 @@ class Search:
         ):
             free = np.flatnonzero(each.loss.curve(each.y).free(machine.alpha))
             diagonal = inverse_hessian(each.loss, each.y, machine.f + machine.intercept)[free] + ridge
-            M = provider.entries(step.w, free)
-            H += share * second_derivatives(M, unit, images[:, free], diagonal, each.has_intercept)
+            # The entries are rounded to float32 already. A factor in float32, half as large, is tried first.
+            single = free.size >= SETTINGS.many_free and self.single(state)
+            for numbers in (np.float32, np.float64) if single else (np.float64,):
+                found = second_derivatives(
+                    provider.entries(step.w, free, numbers),  # nobody else keeps them
+                    unit,
+                    images[:, free],
+                    diagonal,
+                    each.has_intercept,
+                )
+                if found is not None:
+                    H += share * found
+                    break
         return H
 
     def next_weights(self, state: State, step: Step, H: Array) -> Array:

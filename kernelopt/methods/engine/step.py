@@ -183,20 +183,20 @@ def projected(data: Sequence[Learner], alpha: Array) -> Array:
     return np.array([each.loss.project(row, each.y, each.has_intercept) for each, row in pairs])
 
 
-def second_derivatives(M: Array, unit: float, images: Array, diagonal: Array, bias: bool) -> Array:
+def second_derivatives(M: Array, unit: float, images: Array, diagonal: Array, bias: bool) -> Array | None:
     """Return the Hessian of the value of the learning problem as a function of the weights, shape (m, m).
 
     With F the samples whose alpha is inside its bounds, it is G_F' P G_F. There the columns of G_F are the
     images (K_m alpha)_F, and P is the inverse of unit M + diag(diagonal), with a border of ones if there is
     an intercept. M is K_w[F, F] / unit, and is overwritten. The diagonal has one over the second derivative
-    of the loss at each sample, and a ridge.
+    of the loss at each sample, and a ridge. It is None where M is not definite in its numbers.
     """
     m, size = images.shape
     if size <= bias:
         return np.zeros((m, m))
     M[np.diag_indices(size)] += diagonal / unit
     solution = bordered_solution(M, images.T, bias)
-    return np.zeros((m, m)) if solution is None else images @ solution[0] / unit
+    return None if solution is None else np.asarray(images @ solution[0] / unit)
 
 
 def way_back(before: float, after: float) -> float:

@@ -300,6 +300,26 @@ def test_second_derivatives_serve_the_first_step_of_the_next_solve(monkeypatch):
     assert found[0].lower <= found[1].upper and found[1].lower <= found[0].upper
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_second_derivatives_are_from_factors_in_single_precision_where_these_end(fails, monkeypatch):
+    X, digit = load_digits(return_X_y=True)
+    X, y = X[:600] / 16, np.where(digit[:600] % 2 == 0, 1.0, -1.0)
+    kernels, factored, made = [ko.gaussian(s) for s in (0.3, 0.7, 1.5)], search.second_derivatives, []
+
+    def watched(M, unit, images, *rest):
+        exact = factored(M.astype(float), unit, images, *rest)
+        found = None if fails and M.dtype == np.float32 else factored(M, unit, images, *rest)
+        made.append((M.dtype.itemsize, None if found is None else np.abs(found - exact).max() / exact.max()))
+        return found
+
+    monkeypatch.setattr(search, "second_derivatives", watched)
+    monkeypatch.setattr(search, "SETTINGS", replace(search.SETTINGS, many_free=1))
+    found = lp_norm.primal(ko.Grams.from_kernels(kernels, X), y, p=1.5).solve("newton", tol=1e-5)
+    assert found.status == "optimal"
+    assert [size for size, _ in made] == ([4, 8] * (len(made) // 2) if fails else [4] * len(made))
+    assert made and all(error is None or error < 1e-3 for _, error in made)
+
+
 def test_other_methods_of_the_ball_refuse_prices_in_words():
     Ks, X = stack(np.random.default_rng(7), 12)
     problem = priced(lp_norm.primal(Ks, labels(np.random.default_rng(8), X), p=2), np.ones(6))
