@@ -68,9 +68,13 @@ class Search:
 
     def __init__(self, read: BallProblem, control: Control, seed: int) -> None:
         self.read, self.control, self.seed = read, control, seed
-        self.data = read.learners
         self.curves = [each.loss.curve(each.y) for each in read.learners]
-        self.sparse = all(is_sparse(s.loss, curve) for s, curve in zip(self.data, self.curves, strict=True))
+        pairs = zip(read.learners, self.curves, strict=True)
+        self.sparse = all(is_sparse(each.loss, curve) for each, curve in pairs)
+        self.data, self._samples = read.learners, (np.zeros(0, dtype=np.intp), list[Learner]())
+        if self.sparse:  # with curves that are not computed at every check
+            self.data = tuple(self.samples(np.arange(read.n)))
+            self.read = replace(read, learners=self.data)
 
     def run(self, provider: Provider) -> None:
         """Alternate between the working set and checks of all points, until the control says stop."""
@@ -195,10 +199,14 @@ class Search:
 
     def samples(self, points: Index) -> list[Learner]:
         """Return the losses on the working set."""
-        if points.size == self.read.n and not self.sparse:
-            return [replace(each, y=each.y[points]) for each in self.data]
-        pairs = zip(self.data, self.curves, strict=True)
-        return [replace(each, loss=RestrictedLoss(curve, points), y=each.y[points]) for each, curve in pairs]
+        known, samples = self._samples
+        if not samples or not np.array_equal(points, known):
+            samples = [replace(each, y=each.y[points]) for each in self.data]
+            if self.sparse or points.size < self.read.n:
+                pairs = zip(samples, self.curves, strict=True)
+                samples = [replace(each, loss=RestrictedLoss(curve, points)) for each, curve in pairs]
+            self._samples = points, samples
+        return samples
 
     def solved(self, state: State, aim: float) -> tuple[Step, bool, Array | None]:
         """Solve the problem on the working set to the gap `aim` by Newton steps; return the best one.
@@ -208,8 +216,9 @@ class Search:
         """
         samples, a = self.samples(state.points), state.alpha[:, state.points]
         H, known = state.hessian, state.points.size >= SETTINGS.many_points
-        # The weights may be optimal already: then this training is to reach the gap that is aimed at.
-        share = max(SETTINGS.training_share * aim, min(SETTINGS.loose_share, SETTINGS.halved * aim))
+        # After a solve the weights may be optimal already: then this training is to reach the gap aimed at.
+        least = SETTINGS.loose_share if H is None else min(SETTINGS.loose_share, SETTINGS.halved * aim)
+        share = max(SETTINGS.training_share * aim, least)
         first = Step.of(self.read, samples, state.w, a, state.images)
         step = first if state.same else self.trained(state, samples, first, state.w, share)
         best = lowest = step
