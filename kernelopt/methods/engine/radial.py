@@ -15,7 +15,9 @@ import numpy as np
 
 from kernelopt.grams import Grams
 from kernelopt.grams.caching import pieces
+from kernelopt.grams.evaluated import FEW_COLUMNS
 from kernelopt.grams.interpolation import Interpolation
+from kernelopt.grams.storage import Points
 from kernelopt.grams.sweeps import (
     CELL_BITS,
     SHIFT,
@@ -41,8 +43,9 @@ from kernelopt.validation import Array, Index
 class Radial(Provider):
     """Kernels that are functions of one distance, from the points. No matrix of order n is stored.
 
-    The distances within the working set are kept in float32, each once. A combination of the kernels is one
-    function of the distance, which is read from a table, so that its cost does not depend on m. The images
+    The distances within the working set are kept in float32, each once, or computed again where that takes no
+    longer, see `keeps_distances`. A combination of the kernels is one function of the distance, which is read
+    from a table, so that its cost does not depend on m. The images
     under all kernels are computed from few sums over the distances, see `Interpolation`. Single precision
     serves the search only: `exact_images` evaluates the kernels themselves in float64.
 
@@ -80,6 +83,8 @@ class Radial(Provider):
         self._errors = self.tables.errors + self.tables.moduli(delta) + 4 * u
         self._sums = Interpolation(self.tables.at, self._sample())
         self._points: Index = np.empty(0, dtype=np.intp)
+        self._X = self._points_at(self._points)
+        self._keeps = keeps_distances(family)
         self._D: Single = np.empty(0, np.float32)  # of the points i and j <= i at i (i + 1) / 2 + j
         self._block: Single = np.empty((0, 0), np.float32)
 
@@ -102,28 +107,45 @@ class Radial(Provider):
         kept = kept_positions(self._points, points)
         size, k = points.size, kept.size
         self._last, self._block = None, np.empty((0, 0), np.float32)  # its memory is free for the distances
+        self.passes += (size - k) * size / self.n**2
+        self._points, self._X = points, self._points_at(points)
+        if not self._keeps:
+            return
         compiled(keep_panels, k * (k + 1) // 2)(1, kept, self._D)
         D = np.empty(size * (size + 1) // 2, np.float32)
         D[: k * (k + 1) // 2] = self._D[: k * (k + 1) // 2]
-        X, squares = self._points_at(points)
         for part in pieces(size - k, size, SETTINGS.pairs):
-            first, last = k + part.start, k + part.stop
-            new, before = slice(first, last), slice(last)
-            P = self.placed.between((X[new], squares[new]), (X[before], squares[before]))
+            first = k + part.start
+            P = self._between(slice(first, k + part.stop), slice(k + part.stop))
             compiled(put_rows, P.size)(P, first, D)
-        self.passes += (size - k) * size / self.n**2
-        self._points, self._D = points, D
+        self._D = D
+
+    def _between(self, rows: Points, columns: Points) -> Single:
+        """Compute the distances at all pairs of positions of the working set."""
+        X, squares = self._X
+        return self.placed.between((X[rows], squares[rows]), (X[columns], squares[columns]))
 
     def combined(self, w: Array) -> Single:
         size = self._points.size
         if len(self._block) != size:
             self._block = np.empty((size, size), np.float32)
         value, slope, own = self._table(w)
-        read = compiled(look_up_rows, passes_of_rows(len(self._block), self._D.size))
-        read(self._D.view(np.int32), self.tables.base, value, slope, self._block)
+        if self._keeps:
+            read = compiled(look_up_rows, passes_of_rows(len(self._block), self._D.size))
+            read(self._D.view(np.int32), self.tables.base, value, slope, self._block)
+        else:
+            for part in pieces(size, size, SETTINGS.pairs):
+                before = slice(part.stop)
+                self._block[part, before] = self._looked_up(self._between(part, before), value, slope)
         np.fill_diagonal(self._block, own)
         compiled(mirror, passes_of_rows(len(self._block), self._block.size))(self._block, 0)
         return self._block
+
+    def _looked_up(self, D: Single, value: Single, slope: Single) -> Single:
+        """Return the entries of a table at distances."""
+        K = np.empty_like(D)
+        compiled(look_up, 2 * D.size)(D.view(np.int32), self.tables.base, value, slope, K)
+        return K
 
     def entries(self, w: Array, chosen: Index, numbers: Any = float) -> Array:
         if chosen.size < SETTINGS.many_free:
@@ -133,15 +155,18 @@ class Radial(Provider):
         found = np.empty((chosen.size, chosen.size), numbers)
         value, slope, own = self._table(w)
         for part in pieces(chosen.size, chosen.size, SETTINGS.pairs):
-            D = self._distances(chosen[part], chosen)
-            K = np.empty_like(D)
-            compiled(look_up, 2 * D.size)(D.view(np.int32), self.tables.base, value, slope, K)
-            found[part] = K
+            found[part] = self._looked_up(self._distances(chosen[part], chosen), value, slope)
         np.fill_diagonal(found, own)
         return found
 
     def _distances(self, rows: Index, columns: Index) -> Single:
         """Return the distances at all pairs of positions of the working set."""
+        if not self._keeps:
+            found, place = self._between(rows, columns), np.full(self._points.size, -1)
+            place[columns] = np.arange(columns.size)
+            same = np.flatnonzero(place[rows] >= 0)
+            found[same, place[rows[same]]] = 0.0  # of a point and itself: they may be rounding errors
+            return found
         found = np.empty((rows.size, columns.size), np.float32)
         compiled(gather_pairs, passes_of_rows(len(found), found.size))(self._D, rows, columns, found)
         return found
@@ -207,12 +232,21 @@ class Radial(Provider):
 def radial_bytes(family: Family, size: int, m: int, n_points: int) -> float:
     """Return about the bytes of m kernels of one distance, for a working set of so many points.
 
-    They are the combined matrix and the distances in float32, 6 bytes a pair, where at other times a matrix
-    of the free samples in float64 is in the place of the first; the images of the set; and the points, if
-    they are in memory, with the vectors of all points.
+    They are the combined matrix in float32, 4 bytes a pair, and the distances, 2 bytes a pair where they are
+    kept, where at other times a matrix of the free samples is in the place of the first, in float64 at most;
+    the images of the set; and the points, if they are in memory, with the vectors of all points.
     """
     columns = family.located[0].columns_in_memory if family.located else 0
-    return 8.0 * size**2 + 32.0 * m * size + (8.0 * columns + 400.0) * n_points
+    pair = 8.0 if keeps_distances(family) else 6.0
+    return pair * size**2 + 32.0 * m * size + (8.0 * columns + 400.0) * n_points
+
+
+def keeps_distances(family: Family) -> bool:
+    """Whether distances take longer to compute than to read: all but squared ones of few columns do."""
+    if family.located is None or family.metric != "sqeuclidean":
+        return True
+    rows, place = family.located
+    return (rows.shape[1] if place.columns is None else place.columns.size) > FEW_COLUMNS
 
 
 def placed(family: Family, n: int) -> tuple[Placed, float, float]:
