@@ -49,6 +49,7 @@ nb_execution_mode = "cache"
 nb_execution_in_temp = True  # a page on files writes some
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
+nb_merge_streams = True
 copybutton_exclude = ".linenos, .gp, .go"
 
 # Examples, which run at the build too. A warning of a script is no failure, an error is.
