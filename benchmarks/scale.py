@@ -267,20 +267,24 @@ def show(row):
 
 
 def draw(rows, path):
-    """Draw seconds and memory over n, both axes logarithmic, with the predicted ones thin."""
+    """Draw seconds and memory over n; predicted ones are dotted, and the memory is that of the support."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
     from matplotlib.ticker import FuncFormatter, LogLocator
 
-    figure, axes = plt.subplots(1, 2, figsize=(9, 5.4), layout="constrained")
-    kinds = (("seconds", "predicted seconds", "processor seconds"), ("GB", "GB of the support", "peak GB"))
+    plt.rcParams.update({"font.size": 12})  # readable where the figure is as wide as a phone
+    figure, axes = plt.subplots(2, 1, figsize=(5, 8.4), layout="constrained")
+    kinds = (
+        ("seconds", "predicted seconds", "processor seconds"),
+        ("GB", "GB of the support", "peak memory, GB"),
+    )
     for ax, (what, predicted, label) in zip(axes, kinds, strict=True):
         for name, p, mine in curves(rows):
             (line, marker), color = STYLES[name], COLORS.get(p, "#009e73")
             n, steep = [row["n"] for row in mine], slope(mine, what)
-            curve = f"{name}, p = {p:g}" + ("" if steep is None else f": {steep:.2f}")
+            curve = f"{name}, p = {p:g}" + ("" if steep is None else f", slope {steep:.2f}")
             ax.plot(n, [row[what] for row in mine], line, marker=marker, color=color, label=curve)
             ax.plot(n, [row[predicted] for row in mine], ":", color=color, linewidth=1.5)
         ticks = sorted({row["n"] for row in rows})
@@ -291,9 +295,8 @@ def draw(rows, path):
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         ax.minorticks_off()
         ax.grid(which="major", color="#dddddd", linewidth=0.6)
-        ax.legend(frameon=False, title="slope", alignment="left")
-    figure.suptitle(f"50 Gaussians, gap {GAP:.0e}; dotted: predicted, memory by the support")
-    figure.savefig(path, dpi=110)
+        ax.legend(frameon=False, fontsize=11)
+    figure.savefig(path, dpi=130)
 
 
 def described(rows):
