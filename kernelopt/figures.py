@@ -90,6 +90,13 @@ def look(i: int) -> dict[str, Any]:
     return {name: values[i % len(values)] for name, values in names.items()} | {"markersize": 4}
 
 
+def machine_labels(fitted: Any) -> tuple[str, ...]:
+    """Return what the machines of an estimator with weights for each are called: their class or target."""
+    if hasattr(fitted, "classes_"):
+        return tuple(map(str, fitted.classes_))
+    return tuple(f"target {i}" for i in range(len(fitted.weights_)))
+
+
 def shortened_name(name: Any, longest: int = 28) -> str:
     """Return a name of at most `longest` characters.
 

@@ -20,10 +20,9 @@ from kernelopt.estimators.cross_validated import splits_of
 from kernelopt.estimators.kernels import forget_matrices
 from kernelopt.estimators.mkl import MKLRegressor, used_for
 from kernelopt.estimators.workers import in_workers
-from kernelopt.figures import STYLE, legend_below, name_rows, new_axes, shortened_name
+from kernelopt.figures import STYLE, legend_below, machine_labels, name_rows, new_axes, shortened_name
 from kernelopt.methods import Solution
 from kernelopt.plain_tables import text_table
-from kernelopt.plotting.arguments import machine_labels
 from kernelopt.running import user_call
 from kernelopt.validation import Array, Index, as_generator, positive, whole
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from kernelopt.errors import InputError
+from kernelopt.figures import machine_labels
 from kernelopt.methods.saved import SavedSolution
 from kernelopt.methods.solution import Learned, Solution, weights_of
 from kernelopt.validation import as_list, shown
@@ -69,13 +70,6 @@ def drawn_solutions(given: Any, caller: str, *, machines: bool = False) -> dict[
         label: drawn(each, f"solutions[{label!r}]", caller, machines=machines)
         for label, each in given.items()
     }
-
-
-def machine_labels(fitted: Any) -> tuple[str, ...]:
-    """Return what the machines of an estimator with weights for each are called: their class or target."""
-    if hasattr(fitted, "classes_"):
-        return tuple(map(str, fitted.classes_))
-    return tuple(f"target {i}" for i in range(len(fitted.weights_)))
 
 
 def own_label(given: Any) -> str:

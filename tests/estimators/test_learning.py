@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -60,6 +62,22 @@ def test_cvxpy_does_not_ask_to_vectorise_what_the_estimator_has_written():
     F = np.random.default_rng(0).normal(size=(210, 20, 2))
     model = MKLClassifier(C=0.1, tol=0.1).fit(F @ F.transpose(0, 2, 1), np.arange(20) % 10)
     assert model.weights_.shape == (210,) and model.dual_gap_ <= 0.1
+
+
+@every("loss", ["hinge", "squared_hinge", "logistic"])
+def test_extreme_data_print_nothing_and_warn_of_what_they_say_alone(loss, capfd):
+    """Solvers write to the file of the process, and numpy and cvxpy warn by classes of their own."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y = X[:, 0] + X[:, 1] ** 2 > 0.5
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        for unit in (1e-8, 1e150):
+            MKLClassifier(loss=loss).fit(unit * X, y)
+            MKLRegressor().fit(X, unit * X[:, 0])
+        for C in (1e-12, 1e12):
+            MKLClassifier(C=C, loss=loss).fit(X, y)
+    assert capfd.readouterr() == ("", "")
+    assert all(each.category.__module__ == "kernelopt.errors" for each in given)
 
 
 def test_shared_weights_minimise_the_sum_of_the_risks(wine):
