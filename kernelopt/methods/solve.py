@@ -114,8 +114,8 @@ def solve(problem: cp.Problem, method: str | Method = "auto", **options: Unpack[
         may raise StopIteration to end the call with the best point so far. Ctrl-C does the same, and also
         interrupts a conic solver.
     verbose : bool, default False
-        Print the solver's log, or a line per iteration. Without it, a long call shows one line of progress
-        on a terminal.
+        Print the solver's log, or a line per iteration, and before it starts what needs all pairs of points,
+        such as a normalisation. Without it, a long call shows one line of progress on a terminal.
     checkpoint : str or path-like, optional
         A file in which every iterative method keeps its state, at most a fiftieth of the time. Where the file
         exists, the call goes on from it; an interrupted call is repeated with the same arguments. The bounds
