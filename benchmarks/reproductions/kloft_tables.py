@@ -127,7 +127,7 @@ def draw_norms(finished: list[Cell], figure: Any) -> None:
                 shares = [100 - 100 * k / D for k in ones]
                 means = [v.mean() for v in values]
                 axes.errorbar(shares, means, errors, marker=marker, markersize=4, label=f"p = {title_of(p)}")
-            axes.set(ylim=(0, None), title=f"n = {n}")
+            axes.set_title(f"n = {n}")
             axes.spines[["top", "right"]].set_visible(False)
         row[0].axhline(BAYES, color="0.5", linestyle=":", label="error of Bayes")
         row[0].set_ylabel("test error, %")
