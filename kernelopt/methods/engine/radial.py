@@ -83,7 +83,7 @@ class Radial(Provider):
         self._errors = self.tables.errors + self.tables.moduli(delta) + 4 * u
         self._sums = Interpolation(self.tables.at, self._sample())
         self._points: Index = np.empty(0, dtype=np.intp)
-        self._X = self._points_at(self._points)
+        self._X: tuple[Single, Single] = np.empty((0, 0), np.float32), np.empty(0, np.float32)
         self._keeps = keeps_distances(family)
         self._D: Single = np.empty(0, np.float32)  # of the points i and j <= i at i (i + 1) / 2 + j
         self._block: Single = np.empty((0, 0), np.float32)
