@@ -50,15 +50,15 @@ def certify(
     multipliers: Mapping[cp.Constraint, Any] | None = None,
     tol: float | None = None,
 ) -> Certificate:
-    """Bound the optimum of a problem from any candidate, trusting no solver.
+    r"""Bound the optimum of a problem from any candidate, trusting no solver.
 
     For `Minimize`, with the roles swapped for `Maximize`:
 
     * lower: every alpha is projected on the dual domain of its loss, and every risk is replaced by
-      its minorant l(alpha) - 1/2 <alpha alpha', K>. The minimum of this relaxation is bounded in closed form
-      over simplices, l_p balls, ellipsoids and spectrahedra and with prices of the weights; by a search for
-      kernels near similarities; and otherwise by a corrected conic multiplier, from the dual values that the
-      last solve has left.
+      its minorant :math:`\ell(\alpha) - \frac12 \langle \alpha \alpha', K \rangle`. The minimum of this
+      relaxation is bounded in closed form over simplices, l_p balls, ellipsoids and spectrahedra and with
+      prices of the weights; by a search for kernels near similarities; and otherwise by a corrected conic
+      multiplier, from the dual values that the last solve has left.
     * upper: the candidate is projected on the equalities and moved towards a strictly feasible point
       until the other constraints hold. There the objective is evaluated, every risk by a primal value.
 

@@ -213,8 +213,9 @@ class MKLRegressor(ScoredMixin, RegressorMixin, MKLEstimator):
     C : float > 0 or "loo", default "loo"
         Weight of the loss of each sample, or its choice by leave-one-out values, as for `MKLClassifier`.
     loss : "squared" or "epsilon_insensitive", default "squared"
-        (f - y)^2 / 2, of kernel ridge regression with ridge 1/C, or (\|f - y\| - epsilon)_+, of support
-        vector regression, which outliers change less and which needs fewer samples for predictions.
+        :math:`\frac12 (f - y)^2`, of kernel ridge regression with ridge 1/C, or
+        :math:`(|f - y| - \varepsilon)_+`, of support vector regression, which outliers change less and which
+        needs fewer samples for predictions.
     epsilon : float >= 0, default 0.1
         Half width of the tube in which a deviation costs nothing.
     target_scale : "standard" or "none", default "standard"

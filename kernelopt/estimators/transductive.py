@@ -39,8 +39,9 @@ class TransductiveKernelClassifier(MachineClassifier, KernelEstimator):
     .. math:: \min_{\mu}\ \omega(K(\mu)_{tr}) \quad\text{s.t.}\quad \operatorname{tr} K(\mu) = c,
         \qquad K(\mu) = \sum_m \mu_m k_m / c_m
 
-    with mu >= 0 or, for weights of any sign, K(mu) >> 0 on all N samples. omega is the criterion of a support
-    vector machine. The unlabelled samples enter by the trace and by K(mu) >> 0.
+    with :math:`\mu \ge 0` or, for weights of any sign, :math:`K(\mu) \succeq 0` on all N samples, where
+    :math:`\omega` is the criterion of a support vector machine. The unlabelled samples enter by the trace and
+    by :math:`K(\mu) \succeq 0`.
 
     Parameters
     ----------

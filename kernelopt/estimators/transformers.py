@@ -94,7 +94,7 @@ class KernelAlignment(KernelTransformer):
     Attributes
     ----------
     alignment_ : float
-        The cosine of the angle between the learned kernel and sum_k y_k y_k', at most 1.
+        The cosine of the angle between the learned kernel and :math:`\sum_k y_k y_k'`, at most 1.
     weights_ : array of shape (m,)
     classes_ : array of shape (n_classes,)
     kernel_names_, kernels_, certificate_, dual_gap_, n_iter_, history_, solution_, n_features_in_

@@ -24,19 +24,20 @@ SMALLEST_DENOMINATOR = 1e-9  # of a relative difference: numbers below it are co
 
 
 def check_fidelity(fidelity: Fidelity, *, seed: int = 0) -> Findings:
-    """Check the methods of a fidelity against each other.
+    r"""Check the methods of a fidelity against each other.
 
     At random symmetric matrices D and U, and at zero, it is checked that
 
     * `expression` is convex and has the value of `value`, which is 0 at 0 and never negative;
-    * L(D) + L*(U) >= <U, D> (Fenchel and Young) for every U that `project` returns, with equality at U =
-      `subgradient` of D;
+    * :math:`L(D) + L^*(U) \ge \langle U, D \rangle` (Fenchel and Young) for every U that `project` returns,
+      with equality at U = `subgradient` of D;
     * `conjugate_expression`, if it is stated, is convex and has the value of `conjugate`, its domain contains
-      what `project` returns, and the largest <U, D> - L*(U) in it is L(D), at which duals use it;
+      what `project` returns, and the largest :math:`\langle U, D \rangle - L^*(U)` in it is L(D), at which
+      duals use it;
     * the intervals of `bounded_conjugate` at U - V, U and U + V contain values of a convex function, which
-      has 2 L*(U) <= L*(U - V) + L*(U + V), in exact arithmetic. Rounding errors larger than they state break
-      this, since the errors of close points differ;
-    * `trace_bound` is at least <I, D>;
+      has :math:`2 L^*(U) \le L^*(U - V) + L^*(U + V)`, in exact arithmetic. Rounding errors larger than they
+      state break this, since the errors of close points differ;
+    * `trace_bound` is at least :math:`\langle I, D \rangle`;
     * if the fidelity is `Radial`, the square of its `scale` is above L and touches it;
     * if it is `Proximal`, `proximal` has the objective of a conic solve, and `shares` returns
       subgradients with the given sum.
