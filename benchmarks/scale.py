@@ -20,7 +20,7 @@ meanwhile, those of Dask's own messages among them, beside 4 * payload * workers
 
     python benchmarks/scale.py [--data FOLDER] [--sets digits mnist] [--points 25000 50000 100000 200000]
         [--norms 1 2] [--points-from array map workers] [--output scale.json] [--figure scale.png]
-    python benchmarks/scale.py --draw scale.json [another.json ...] [--output all.json] [--figure scale.png]
+    python benchmarks/scale.py --draw scale.json [another.json ...] [--figure scale.png]
 """
 
 from __future__ import annotations
@@ -295,7 +295,9 @@ def draw(rows, path):
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         ax.minorticks_off()
         ax.grid(which="major", color="#dddddd", linewidth=0.6)
-        ax.legend(frameon=False, fontsize=11)
+        low, high = ax.get_ylim()
+        ax.set_ylim(low, high * (high / low) ** 0.35)  # room for the legend
+        ax.legend(frameon=False, fontsize=11, loc="upper left")
     figure.savefig(path, dpi=130)
 
 
