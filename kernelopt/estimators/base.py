@@ -215,7 +215,7 @@ class KernelEstimator(SavedMixin, BaseEstimator):
             names = getattr(self, "feature_names_in_", None)
             dictionary = fit_dictionary(self.kernels, samples, names, weights, self.random_state)
             swift = of_one_distance(dictionary.kernels) and self.normalize != "multiplicative"
-            if fit is not None and "p" in self.get_params(deep=False):
+            if fit is not None and hasattr(self, "p"):  # a method may learn from the points
                 fit.avoidable = not swift and samples.dtype != object
             trained, grams = trained_on_points(dictionary, samples, self.normalize, weights)
         self._trained, self.kernels_ = trained, trained.kernels

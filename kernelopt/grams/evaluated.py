@@ -349,14 +349,14 @@ class KernelStorage(Storage):
         every, rest = np.arange(self.n_points), w.copy()
         shared = [i for i in np.flatnonzero(w).tolist() if self.profiles[i] and i not in self._cache]
         rest[shared] = 0.0
-        total = super().combine(rest)
-        for i, part, K in self._blocks(every, EVERY, shared):
-            total[part] += w[i] * K
-        return (total + total.T) / 2
+        return self._added(super().combine(rest), w, every, EVERY, shared)
 
     def combine_block(self, w: Array, rows: Index) -> Array:
-        total = np.zeros((rows.size, rows.size))
-        for i, part, K in self._blocks(rows, rows, np.flatnonzero(w).tolist()):
+        return self._added(np.zeros((rows.size, rows.size)), w, rows, rows, np.flatnonzero(w).tolist())
+
+    def _added(self, total: Array, w: Array, rows: Index, columns: Points, chosen: Sequence[int]) -> Array:
+        """Return the symmetric part of a matrix at rows and columns, to which chosen kernels are added."""
+        for i, part, K in self._blocks(rows, columns, chosen):
             total[part] += w[i] * K
         return (total + total.T) / 2
 

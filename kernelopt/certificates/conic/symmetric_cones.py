@@ -259,10 +259,7 @@ class Semidefinite(Orthant):
         used = np.flatnonzero(np.diff(A.indptr).reshape(v.shape).any(axis=0))
         if v.shape[0] * used.size**2 > ENTRIES_PER_COLUMN * A.shape[1]:
             return sum(self.large_gram(block, A[own]) for block, own in zip(Z, rows, strict=True))
-        (i, j), factor = (
-            (side[used] for side in self.triangle),
-            np.where(self.diagonal, np.sqrt(0.5), 1.0)[used],
-        )
+        (i, j), factor = np.array(self.triangle)[:, used], np.where(self.diagonal[used], np.sqrt(0.5), 1.0)
         first, second = Z[:, i], Z[:, j]
         square = first[:, :, i] * second[:, :, j] + first[:, :, j] * second[:, :, i]
         square *= factor[:, None] * factor
